@@ -166,19 +166,19 @@ def _run(found: Mapping[str, Found]) -> Iterator[str]:
     yield f"Versions: {versions}."
     busy = ", ".join(f"{name} ({share:.0%})" for name, share in kept["busy"].items() if share > _QUIET)
     yield f"When a step began, other processes used at most {_QUIET:.0%} of the processors" + (
-        f", except for: {busy}." if busy else "."
+        f", except before these steps: {busy}." if busy else "."
     )
 
 
 def _chunk(found: Mapping[str, Found]) -> Iterator[str]:
-    yield "| Case | growth, 16k to 256k | × a parser that does nothing, at 256k | bar |"
+    yield "| Case | growth, 16k to 256k | × a parser that does nothing, at 256k | limit |"
     yield "|---|--:|--:|--:|"
     nothing = median(case["nothing"]["256000"] for case in found["streaming"]["cases"])
     for case in found["streaming"]["cases"]:
         growth = case["costs"]["256000"] / case["costs"]["16000"]
         yield f"| {case['title'][4:]} | {growth:.1f} | {case['ratio']:.1f} | {case['bar']:g} |"
     yield ""
-    yield f"The parser that does nothing takes {nothing:.2f} µs for a chunk. The bars in milliseconds below were set on a machine where it takes 0.27 µs."
+    yield f"The parser that does nothing takes {nothing:.2f} µs for a chunk, or 0.27 µs on the machine where the limits in milliseconds below were set."
 
 
 def _read(found: Mapping[str, Found]) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _read(found: Mapping[str, Found]) -> Iterator[str]:
     peers = {name: counts for name, counts in drift.items() if not name.startswith("unrender")}
     best = max(peers, key=lambda name: peers[name]["given"])
     calls = drift["unrender"]["given"] + drift["unrender"]["no call"]
-    kept = [row for row in found["next_turn"]["kept"] if row["case"] == "with liberties, not sent back"]
+    kept = [row for row in found["next_turn"]["kept"] if row["case"] == "with deviations, not sent back"]
     before, after = ({row["way"]: row["all"] for row in kept}[way] for way in ("before", "after"))
     templates, read = found["coverage"]["templates"], found["coverage"]["read"]
     yield "| | unrender | others |"
@@ -197,7 +197,7 @@ def _read(found: Mapping[str, Found]) -> Iterator[str]:
     given = f"{drift['unrender']['given']} (repair by the offered tools: {_offered(drift)['given']})"
     yield f"| calls found in answers with mistakes, of {calls} | {given} | {peers[best]['given']} ({best}) |"
     invented = ", ".join(f"{counts.get('wrong', 0)} ({name})" for name, counts in peers.items())
-    yield f"| wrong or invented calls in them | {drift['unrender'].get('wrong', 0)} | {invented} |"
+    yield f"| wrong or invented calls in these answers | {drift['unrender'].get('wrong', 0)} | {invented} |"
     systems = ", ".join(f"{count} ({name})" for name, count in read.items() if name != "unrender")
     yield f"| templates whose answers are read, of {templates} | {read['unrender']} | {systems} |"
     yield f"| templates that keep all prompts of an agent, of {sum(kept[0][it] for it in ('all', 'some', 'none'))} | {after} | {before} (rendered anew) |"
@@ -213,7 +213,7 @@ def _offered(drift: Mapping[str, Found]) -> Found:
 
 def _drift(found: Mapping[str, Found]) -> Iterator[str]:
     order = ("given", "no call", "rightly none", "wrong", "no parser")
-    yield "| reader | calls given | no call | rightly no call | wrong or invented | no parser |"
+    yield "| parser | calls given | no call | rightly no call | wrong or invented | no parser |"
     yield "|---|--:|--:|--:|--:|--:|"
     for name, counts in found["drift"]["readers"].items():
         yield f"| {name} | " + " | ".join(str(counts.get(word, 0)) for word in order) + " |"
@@ -244,7 +244,7 @@ def _times(ratio: float) -> str:
 def _request(found: Mapping[str, Found]) -> Iterator[str]:
     request = found["request"]
     rows = {row["dialect"]: row for row in request["dialects"]}
-    yield "| milliseconds | " + " | ".join(name.replace("_", " ") for name in rows) + " | bar |"
+    yield "| milliseconds | " + " | ".join(name.replace("_", " ") for name in rows) + " | limit |"
     yield "|---|" + "--:|" * (len(rows) + 1)
     for title, key, count, bar in (
         ("one tool, schema never seen", "cold", 1, "5"),
@@ -268,7 +268,7 @@ def _beside(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _kept(found: Mapping[str, Found]) -> Iterator[str]:
-    yield "| answers | | all 19 turns keep | some do | none does | seen of each prompt |"
+    yield "| answers | | all 19 turns keep | some do | none does | already processed, of each prompt |"
     yield "|---|---|--:|--:|--:|--:|"
     for row in found["next_turn"]["kept"]:
         yield f"| {row['case']} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
@@ -278,7 +278,7 @@ def _cost(found: Mapping[str, Found]) -> Iterator[str]:
     costs = found["next_turn"]["cost"]
     base = costs["Turn.next"]["2"]
     yield (
-        f"| over turn 2 by `Turn.next` ({base:.2f} ms) | "
+        f"| relative to turn 2 of `Turn.next` ({base:.2f} ms) | "
         + " | ".join(f"turn {turn}" for turn in costs["prepare"])
         + " |"
     )
@@ -297,7 +297,7 @@ def _first(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 _SHOWN = {
-    "relay": "a relay of bytes",
+    "relay": "a byte relay",
     "libraries": "the libraries",
     "unrender": "unrender",
     "litellm": "LiteLLM's proxy",
@@ -311,7 +311,7 @@ _GATEWAY = (
     ("memory for a stream, 100 streams", 100, "kb_per_stream", "{:.0f} kB"),
     ("lateness, 100 streams, p99", 100, "late_ms_p99", "{:.0f} ms"),
     ("lateness, 1,000 streams, p99", 1000, "late_ms_p99", "{:.0f} ms"),
-    ("first byte after the engine's own, median", None, "first_byte_ms_p50", "{:.1f} ms"),
+    ("delay of the first byte, median", None, "first_byte_ms_p50", "{:.1f} ms"),
 )
 
 
@@ -326,11 +326,11 @@ def _gateway(found: Mapping[str, Found]) -> Iterator[str]:
     yield ""
     chunk = rows["relay", 1000]["us_per_chunk"]
     wrong = sum(row.get("wrong", 0) for row in found["gateway"]["rows"])
-    yield f"The relay takes {chunk:.0f} µs for a chunk at 1,000 streams. Streams with a lost or swapped character: {wrong}."
+    yield f"The byte relay takes {chunk:.0f} µs for a chunk at 1,000 streams. Streams with a lost or swapped character: {wrong}."
 
 
 def _real(found: Mapping[str, Found]) -> Iterator[str]:
-    yield "| tools | | decoding takes | first token takes | answers that call, of " + f"{found['real']['rounds']} |"
+    yield "| tools | | decoding takes | first token takes | answers with a call, of " + f"{found['real']['rounds']} |"
     yield "|--:|---|--:|--:|--:|"
     for row in found["real"]["rows"]:
         if row["server"] == "unrender":
@@ -348,7 +348,7 @@ def _worth(found: Mapping[str, Found]) -> Iterator[str]:
 
 def _healing(found: Mapping[str, Found]) -> Iterator[str]:
     healing = found["healing"]
-    yield f"| {healing['calls']} calls | valid | cut off at 120 tokens | valid, of the others | right arguments | tokens |"
+    yield f"| {healing['calls']} calls | valid | cut off at 120 tokens | valid, of those not cut off | right arguments | tokens |"
     yield "|---|--:|--:|--:|--:|--:|"
     for row in healing["rows"]:
         shares = " | ".join(f"{row[name]} %" for name in ("valid", "cut", "ended", "arguments"))

@@ -75,11 +75,11 @@ TOOL = {
 ASKED = {"role": "user", "content": "Compare the weather in these towns, one after the other."}
 CASES = {
     "as the template writes them, sent back": (False, True),
-    "with liberties, sent back": (True, True),
+    "with deviations, sent back": (True, True),
     "as the template writes them, not sent back": (False, False),
-    "with liberties, not sent back": (True, False),
+    "with deviations, not sent back": (True, False),
 }
-"""Ways in which answers are written and come back → with liberties, with reasoning."""
+"""Ways in which answers are written and come back → with deviations, with reasoning."""
 Prompts = tuple[str, str, str]
 """The last prompt, the answer to it, and the next prompt."""
 
@@ -368,13 +368,17 @@ def firsts(turns: int, rounds: int) -> dict[str, dict[str, First]]:
 def told(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the tables."""
     if rows := found.get("kept"):
-        yield f"| answers | | all {TURNS - 1} turns keep | some do | none does | seen of each prompt |"
+        yield f"| answers | | all {TURNS - 1} turns keep | some do | none does | already processed, of each prompt |"
         yield "|---|---|--:|--:|--:|--:|"
         for row in rows:
-            yield f"| {row['case']} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
+            yield f"| {row['case'].replace('liberties', 'deviations')} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
     if costs := found.get("cost"):
         base = costs["Turn.next"][str(COSTS[0])]
-        yield f"\n| over turn 2 by `Turn.next` ({base:.2f} ms) | " + " | ".join(f"turn {turn}" for turn in COSTS) + " |"
+        yield (
+            f"\n| relative to turn 2 of `Turn.next` ({base:.2f} ms) | "
+            + " | ".join(f"turn {turn}" for turn in COSTS)
+            + " |"
+        )
         yield "|---|" + "--:|" * len(COSTS)
         for way, times in costs.items():
             yield f"| `{way}` | " + " | ".join(f"{times[str(turn)] / base:.1f}" for turn in COSTS) + " |"

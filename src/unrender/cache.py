@@ -37,7 +37,7 @@ class _Entry(Generic[T]):
     value: T
     weight: int
     used: bool = False
-    """True if the value was read after it was stored, or after the last time it escaped eviction."""
+    """True if the value has been read since it was stored, or since it last escaped eviction."""
 
 
 class Cache(Generic[T]):
@@ -107,7 +107,7 @@ class Cache(Generic[T]):
 def bytes_of(*values: Any) -> int:
     """Return the size in bytes of `values` and everything they refer to, except functions, classes and modules.
 
-    Each object is counted once. Counting takes a fraction of a microsecond per object, so use this only for small data such as a request.
+    Each object is counted once. This takes a fraction of a microsecond per object, so use it only for small data such as a request.
     """
     seen: set[int] = set()
     size, todo = 0, list(values)
@@ -124,7 +124,7 @@ def bytes_of(*values: Any) -> int:
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, type(None), bool)
 
 SHARED: Cache[Any] = Cache(limit=CACHE_BYTES)
-"""The shared cache. Weights are sizes in bytes, computed with `bytes_of` or measured beforehand."""
+"""The cache that the whole process shares. Weights are sizes in bytes, computed with `bytes_of` or measured beforehand."""
 
 
 def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, T]], Callable[P, T]]:

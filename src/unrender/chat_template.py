@@ -1,7 +1,7 @@
 """Turns conversations into prompts, and a model's answers into messages. This is the main entry point of the library.
 
 Strategy: a template is analysed once, on first use, and all templates of the process with the same digest share the analysis. A `Turn`
-represents one answer: its prompt, and how to parse it.
+contains the prompt for one answer, and parses that answer.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ class ChatTemplate:
     >>> turn.parse("Hi!").to_openai()
     {'role': 'assistant', 'content': 'Hi!'}
 
-    Create one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation: you get a `Turn`, which
-    has the prompt, parses the answer (`parse`, or `parser` for a stream), and writes grammars for engines. If the engine renders the
-    prompt, use `prepare_rendered` with the end of the prompt. `format` describes the model's answers, `analysis` shows how it was derived,
-    and `response_template` exports it.
+    Create one with `from_pretrained`, `from_file`, `from_string` or `from_renderer`. Then `prepare` a conversation. The result is a `Turn`,
+    which contains the prompt, parses the answer (`parse`, or `parser` for a stream), and writes grammars for engines. If the engine renders
+    the prompt, use `prepare_rendered` with the end of the prompt. `format` describes the model's answers, `analysis` shows how it was
+    derived, and `response_template` exports it.
 
-    `format` replaces the derived format. A handwritten `grammar` (see `unrender.grammar`) describes answers that don't fit into a format:
-    parsers, grammars and samples come from it, and the format only provides the prefill and the end of a turn. `limits` bound the cost of
-    each rendering, of the analysis, and of the grammars of one turn. `cache=False` turns off the analysis cache on disk.
+    `format` replaces the derived format. A handwritten `grammar` (see `unrender.grammar`) describes answers that don't fit into a format.
+    Parsers, grammars and samples are then created from this grammar, and the format only provides the prefill and the end of a turn.
+    `limits` bound the cost of each rendering, of the analysis, and of the grammars of one turn. `cache=False` turns off the analysis cache
+    on disk.
 
     Raises `TemplateError` if the source doesn't compile or exceeds the limits, and `GrammarError` if the grammar is invalid. Every template
     that compiles can be analysed. The analysis raises `FormatError`, naming the file, if one of the user's declared formats is malformed.
@@ -103,7 +104,7 @@ class ChatTemplate:
         single template for all requests, e.g. "rag".
 
         The analysis is cached on disk, unless `cache` is False or the environment variable `UNRENDER_CACHE` is `off`. Raises
-        `TemplateError`, with the path and the expected files, if there's no template, or none with that name.
+        `TemplateError`, with the path and the expected files, if there's no template, or none with the name `chat_template`.
         """
         return cls(
             load_pretrained(path_or_id).named(chat_template), format=format, grammar=grammar, cache=cache, limits=limits
@@ -180,11 +181,12 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Create a chat template from a function that renders conversations, for models without a Jinja template.
 
-        `render(messages, …)` gets messages in OpenAI's format and returns the complete text, including special tokens. It also gets a
-        keyword argument for each of its other parameters: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`. If it
-        takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, it must write the generation
-        prompt whenever the last message isn't the assistant's. An exception raised by the function means that it rejects the conversation.
-        The function has no time limit, and its analysis isn't cached on disk. Raises `TemplateError` if it takes no messages.
+        `render(messages, …)` gets messages in OpenAI's format and returns the complete text, including special tokens. The function also
+        gets a keyword argument for each of its other parameters: `tools`, `add_generation_prompt`, and variables such as `enable_thinking`.
+        If the function takes `**keywords`, list their names in `variables`. Without a parameter `add_generation_prompt`, the function must
+        write the generation prompt whenever the last message isn't the assistant's. If the function raises an exception, the conversation
+        counts as rejected. The function has no time limit, and its analysis isn't cached on disk. Raises `TemplateError` if the function
+        takes no messages.
 
         >>> def render(messages, add_generation_prompt=True):
         ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
@@ -225,12 +227,12 @@ class ChatTemplate:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The messages and tools that the template supports, and the message form that it needs."""
+        """The messages and tools that the template supports, and the form of messages that it needs."""
         return self.analysis.capabilities
 
     @property
     def continuation(self) -> Continuation:
-        """The text that the template writes between two answers if tools are offered, and whether earlier text stays unchanged."""
+        """The text that the template writes between two answers if tools are offered, and whether the template rewrites earlier text."""
         from unrender.conversation.next_turn.continuation import continuation_of, probing  # noqa: PLC0415 -- imported on use
 
         return continuation_of(probing(self._writing))
@@ -259,9 +261,9 @@ class ChatTemplate:
         """Render a conversation in OpenAI's format and return the turn that answers it.
 
         Messages are converted to the form that the template needs; they may be objects of OpenAI's SDK. Tools may also be functions,
-        pydantic models, or tools in Anthropic's or MCP's format. Further keyword arguments are variables of the template (see `variables`),
-        or a dict of them: `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and `thinking_budget` are
-        translated to the template's own variables. Passing None has the same effect as leaving an argument out.
+        pydantic models, or tools in Anthropic's or MCP's format. Further keyword arguments set the template's variables (see `variables`).
+        These may also be passed as a dict, `chat_template_kwargs={…}`. `enable_thinking`, `thinking`, `reasoning_effort` and
+        `thinking_budget` are translated to the template's own variables. Passing None has the same effect as leaving an argument out.
 
         The same request works with every template. Unsupported parts of the request, such as a variable, a thinking budget or documents,
         are listed in the turn's `warnings` and issued as `TemplateWarning`s. A misspelled argument is an error.

@@ -1,4 +1,4 @@
-"""Defines all exceptions of unrender. All of them report mistakes of the caller, except for `ParseError`.
+"""Defines all exceptions of unrender. All of them, except for `ParseError`, report mistakes of the caller.
 
 A lenient parser never raises on model output, and a strict parser raises only `ParseError`.
 """
@@ -69,12 +69,12 @@ class UnrenderWarning(UserWarning):
 class FormatWarning(UnrenderWarning):
     """A finding about a template contradicts answers that the template itself renders.
 
-    The finding was dropped from the format. The message names the finding.
+    The finding was dropped from the format. The message names this finding.
     """
 
 
 class TemplateWarning(UnrenderWarning):
-    """Part of a request has no effect, because the template doesn't support it. The message names that part."""
+    """A part of a request has no effect, because the template doesn't support that part. The message names the part."""
 
 
 class SchemaWarning(UnrenderWarning):

@@ -167,8 +167,8 @@ MAX_CONJUNCTS = 200  # subschemas
 MAX_JUDGED = 100_000  # shapes
 """Maximum number of shapes compared with one value and its parts. If more would be needed, any value is allowed."""
 MAX_OPTIONS = 256  # options
-"""Maximum number of combined branches from several subschemas, array items written one by one, first characters of a node, and argument
-names in a search.
+"""Maximum number of branches after combining subschemas. Also the maximum number of array items written one by one, of first characters of a
+node, and of argument names in a search.
 """
 MAX_BREAKS = 64  # ways
 """Maximum number of ways to violate a schema, of patterns in `patternProperties`, and of remainders of `multipleOf`."""

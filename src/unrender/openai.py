@@ -215,7 +215,7 @@ class Completion:
         return ChoiceStream(self, index)
 
     def usage_chunk(self, usage: Usage) -> ChunkBody:
-        """Return the last chunk of a stream with `stream_options.include_usage`, which has no choices."""
+        """Return the usage chunk, which ends a stream with `stream_options.include_usage` and has no choices."""
         return {**self._chunk([]), "usage": usage.to_openai()}
 
     def chunk(self, index: int, delta: Delta, reason: str | None = None) -> ChunkBody:

@@ -1,7 +1,7 @@
 """Escapes untrusted text for terminals, so that it can't inject control sequences or mislead readers.
 
-Rules: control characters (C0, C1, DEL) and lone surrogates are escaped. So are characters that hide or reorder text: bidi and other format
-controls, line separators, and invisible fillers. Other characters are unchanged.
+Rules: control characters (C0, C1, DEL) and lone surrogates are escaped. Characters that hide or reorder text are also escaped: bidi and
+other format controls, line separators, and invisible fillers. Other characters are unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNSEEN = (
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Control, format, surrogate, line separator and ignorable characters of Unicode, except the line break.
+"""Part of a character class: Unicode's control, format, surrogate, line separator and ignorable characters, except the line break.
 
 The variation selectors for text and emoji style aren't included, because ordinary text contains them.
 """

@@ -32,7 +32,7 @@ __all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
 _HALF = "\ufffd"
 """Replacement character that decoders return for an incomplete character."""
 _PROBES = ("x", " x", "\nx")
-"""Strings for testing whether a tokenizer adds no space to text that follows an anchor."""
+"""Strings for checking that a tokenizer adds no space to text after an anchor."""
 _ANCHORS = 8
 """Maximum number of special tokens to try as an anchor."""
 
@@ -45,7 +45,7 @@ class Decoder(Protocol):
 
 
 class Detokenizer:
-    """Incremental decoder. Text is returned as soon as later ids can't change it."""
+    """Incremental decoder. Text is returned as soon as no later id can change it."""
 
     __slots__ = ("_given", "_held", "_tokenizer")
 
@@ -54,12 +54,12 @@ class Detokenizer:
         self._held: list[int] = []
         """The latest ids: the pending ones, preceded by some decoded ids that determine the spacing."""
         self._given = 0
-        """Number of held ids that were already decoded."""
+        """Number of held ids whose text was already returned."""
 
     def feed(self, token: int) -> str:
         """Add an id, and return the text that is now final."""
-        # If `東` is three tokens, the first two decode to U+FFFD, so they are buffered. A token's text may depend on the previous token (`▁`
-        # at the start of a word), so previous tokens are decoded again and their text is removed.
+        # If `東` consists of three tokens, the first two decode to U+FFFD, so these two are buffered. A token's text may depend on the
+        # previous token (`▁` at the start of a word). Previous tokens are therefore decoded again, and their text is removed.
         self._held.append(token)
         before, now = self.text(self._held[: self._given]), self.text(self._held)
         waiting = len(self._held) - self._given
@@ -81,10 +81,10 @@ class Detokenizer:
 
 
 class TokenParser:
-    """Feeds token ids to a parser.
+    """A wrapper that feeds token ids to a parser.
 
-    `special_ids` are the ids of special tokens. The default is all special tokens of the tokenizer. A marker that isn't a special token of
-    the vocabulary is recognised in ordinary text. Only errors of the tokenizer are raised.
+    `special_ids` are the ids of special tokens. The default is all special tokens of the tokenizer. Markers that aren't special tokens of
+    the vocabulary are recognised in ordinary text. The only errors raised are those of the tokenizer.
     """
 
     __slots__ = ("_decoded", "_special", "parser")
@@ -94,7 +94,7 @@ class TokenParser:
         """The parser, with its `message` and `spans`."""
         self._decoded = Detokenizer(tokenizer)
         self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)
-        if isinstance(parser, Parser):  # The parsers of engines can't distinguish special tokens from ordinary text.
+        if isinstance(parser, Parser):  # The parsers of engines don't distinguish special tokens from ordinary text.
             parser._quote_only(self._decoded.text(sorted(self._special)))
 
     @property
@@ -151,9 +151,9 @@ class Encoded(NamedTuple):
 class PromptEncoder:
     """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
 
-    A piece is a string with a flag for message bodies. In bodies, the texts of special tokens are ordinary text. The tokenizer finds
-    special tokens only in the other pieces, which come from the template. All added tokens of a vocabulary count as special, except those
-    that consist of whitespace. No BOS or EOS is added.
+    A piece is a string with a flag for message bodies. In bodies, the text of a special token is encoded as ordinary text. The tokenizer
+    recognises special tokens only in the other pieces, which come from the template. All added tokens of a vocabulary count as special,
+    except those that consist of whitespace. No BOS or EOS is added.
 
     Raises `TokenizerError` if the tokenizer doesn't list its added tokens.
     """
@@ -184,7 +184,7 @@ class PromptEncoder:
         return self._encoded(list(pieces), whole=True)
 
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
-        """Return the ids of text that follows existing ids. With SentencePiece, no space is added before it.
+        """Return the ids of text that follows existing ids. SentencePiece tokenizers add no space before this text.
 
         Raises `TokenizerError` as `prompt` does.
         """
@@ -216,20 +216,22 @@ class PromptEncoder:
         return encoded
 
     def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
-        """Yield positions at which to split the text, inside texts of special tokens that don't come entirely from the template."""
+        """Yield positions at which to split a prompt. Each is inside the text of a special token that doesn't come entirely from the
+        template.
+        """
         at, cut = 0, 0
         while any(bodies) and (found := self._special.search(text, at)):
             start, end = found.span()
             touched = _body_in(starts, bodies, start, end)
-            # If the template ends with `<|im_` and a body starts with `end|>`, split at the border. Inside a body, continue after the
-            # split, since the rest may contain another token.
+            # If the template's text ends with `<|im_` and a body starts with `end|>`, split at the border. Inside a body, continue after
+            # the split, since the rest may contain another token.
             at = end if touched is None else max(touched, start + 1)
             if touched is not None and cut < at < end:
                 cut = at
                 yield cut
 
     def _stretch(self, text: str, *, anchored: bool) -> Iterator[tuple[int, int]]:
-        """Yield each id of a text with the position of its first character."""
+        """Yield the ids of a text, each with the position of its first character."""
         if not text:
             return
         lead = self._anchor if anchored else ""
@@ -251,7 +253,7 @@ class PromptEncoder:
         return ids, self._decoded_places(ids)
 
     def _decoded_places(self, ids: Sequence[int]) -> list[int]:
-        """Return the start position of each id by decoding. Used for tokenizers without offsets."""
+        """Return the start position of each id by decoding. Used for tokenizers that don't return offsets."""
         decoded, places, at = Detokenizer(self.tokenizer), [], 0
         for id in ids:
             places.append(at)
@@ -281,7 +283,7 @@ def _body_in(starts: Sequence[int], bodies: Sequence[bool], low: int, high: int)
 def _places(offsets: Iterable[tuple[int, int]]) -> list[int]:
     """Return the start positions of tokens.
 
-    Some tokenizers exclude the space of ` word` from its offsets, so the end of the previous token is used.
+    Some tokenizers exclude the space of ` word` from the token's offsets, so the end of the previous token is used instead.
     """
     places, last = [], 0
     for start, end in offsets:

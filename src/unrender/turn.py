@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
-"""Treatment of reasoning that the template would leave out of the prompt. The names are those that trainers use."""
+"""Treatment of reasoning that the template would leave out of the prompt. The values are named as in trainers."""
 Unfinished = Literal["error", "text"]
-"""Treatment of an incomplete call in an answer, as an error or as text."""
+"""Treatment of an incomplete call in an answer: as an error or as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Piece:
     In a user message in Anthropic's form, each tool result counts as a separate message.
     """
     body: bool = False
-    """True for the content of a message, and False for the template's text around it."""
+    """True if this part is the content of a message, and False if it's the template's text around the content."""
 
 
 class Constrained:
@@ -59,7 +59,7 @@ class Constrained:
     __slots__ = ()
 
     def constraint(self, engine: Engine) -> Constraint:
-        """Return the parameters that restrict an engine to the text that may follow the prompt.
+        """Return request parameters that restrict an engine to text that may follow the prompt.
 
         `engine` is "llama.cpp", "vllm", "sglang", or a library for constrained generation: "llguidance" or "xgrammar". The grammar for
         llama.cpp also works lazily, from a trigger on.
@@ -88,7 +88,7 @@ class Constrained:
 
     @property
     def _remainder(self) -> Remainder:
-        """The text that may follow the prompt."""
+        """Grammar for the text that may follow the prompt."""
         raise NotImplementedError
 
     @property
@@ -101,16 +101,16 @@ class Constrained:
 class Healing(Constrained):
     """A broken call, truncated after its valid part, with a prompt and a grammar for the rest.
 
-    The repaired answer is the text up to `cut`, followed by the newly generated text.
+    The repaired answer is the original text up to `cut`, followed by the newly generated text.
     """
 
     cut: int
-    """Index at which the answer is cut."""
+    """Index in the answer at which it's cut."""
     name: str
     """The name of the tool."""
     turn: Turn
-    """The turn that continues the call. Its prompt is the first prompt followed by the answer up to `cut`. Its own grammars describe a
-    complete answer.
+    """The turn that continues the call. Its prompt is the original prompt, followed by the answer up to `cut`. Its grammars describe a
+    complete answer, not the rest.
     """
     _remainder: Remainder = field(repr=False)
 
@@ -149,7 +149,7 @@ class Turn(Constrained):
     prefill: str = ""
     """The part of the answer that the prompt already contains, e.g. `<think>\\n`, empty reasoning, or the text to continue."""
     is_continuation: bool = False
-    """True if `prefill` is an answer that the model continues. The prefill is then part of the message."""
+    """True if `prefill` is the start of an answer that the model continues. The prefill is then part of the message."""
     tool_prompt: ToolPrompt | None = None
     """The description of the tools in the prompt, if the template ignores tools. None if the template supports tools."""
     media: tuple[Media, ...] = ()
@@ -157,9 +157,11 @@ class Turn(Constrained):
     thinking: bool | None = None
     """True if the model thinks in this turn, by request or by the template's default. None if unknown."""
     warnings: tuple[str, ...] = ()
-    """Parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of them."""
+    """Descriptions of the parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of
+    them.
+    """
     known_ids: tuple[str, ...] = ()
-    """The ids of all calls in the conversation, or "" for a call without an id. New calls get different ids."""
+    """The ids of all calls in the conversation, with "" for a call without an id. New calls get other ids than these."""
     grammar: Grammar | None = None
     """A handwritten grammar of the answer. It replaces the format."""
     limits: Limits = STANDARD
@@ -178,7 +180,7 @@ class Turn(Constrained):
         return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
 
     def _unfinished(self) -> Iterator[str]:
-        """Yield the markers that may occur before the answer is complete. They surround reasoning, or precede content and calls."""
+        """Yield the markers that may occur before the answer is complete. They are those around reasoning, or before content and calls."""
         turn, reasoning, tools = self.format.turn, self.format.reasoning, self.format.tools
         opened = not self.prefill.strip() or not reasoning.start.strip() or reasoning.opened_in(self.prefill)
         if opened and not reasoning.closed_in(self.prefill):
@@ -197,7 +199,7 @@ class Turn(Constrained):
         return self.format.preserved_tokens
 
     def _samples(self, seed: int = 0) -> Iterator[str]:
-        """Yield the samples for `seed`, `seed + 1` and so on, from a single grammar."""
+        """Yield the samples for `seed`, `seed + 1` and so on, all from one grammar."""
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
@@ -343,7 +345,7 @@ class Turn(Constrained):
         except GrammarError:
             return None
         cut = good.cut - prefill if good else 0
-        # A grammar may allow more than the schema. If the valid part therefore contains the complete broken call, the call can't be healed.
+        # A grammar may allow more than the schema does. If the complete broken call is valid in the grammar, it can't be healed.
         if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
@@ -360,17 +362,17 @@ class Turn(Constrained):
             elif self._breaks(event, parser):
                 match event:
                     case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                        # The call failed at its end, unless the parser continued after it.
+                        # A call fails at its end, unless the parser continued after the call.
                         start = text.find(own, max(position - len(own), 0))
                         return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
                     case ToolCallFinished(index=index, position=end):
-                        # A call without a start event started in the prefill.
+                        # If a call has no start event, it started in the prefill.
                         start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
                         return _Broken(name, start, end, end, "complete")
         return None
 
     def _breaks(self, event: Event, parser: Parser) -> bool:
-        """Return True if a call fails in this event, or finishes with arguments that violate its tool's schema."""
+        """Return True if this event reports a failed call, or a complete call whose arguments violate its tool's schema."""
         match event:
             case Malformed(call=call):
                 return call is not None
@@ -381,11 +383,11 @@ class Turn(Constrained):
 
     @property
     def appended(self) -> tuple[Piece, ...]:
-        """The pieces that `next` appended to the last prompt and answer; empty for a first turn."""
+        """The pieces that `next` appended to the previous prompt and answer. Empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
     def _held(self) -> Iterator[Any]:
-        """Yield the objects that the turn retains from its request and conversation, for memory accounting. Later turns share them."""
+        """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
 
     def next(
@@ -403,7 +405,8 @@ class Turn(Constrained):
         reasoning_format: Any = None,
         **variables: Any,
     ) -> Turn:
-        """Return the next turn. Its prompt is this prompt, followed by the answer and the text that the template writes after it.
+        """Return the next turn. Its prompt is this turn's prompt, followed by the answer and the text that the template writes after the
+        answer.
 
         `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after the answer, such as tool
         results, user messages and system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The
@@ -486,7 +489,7 @@ def _check_words(**given: Any) -> None:
 def generated_format(format: Format, prefill: str) -> Format:
     """Return the format of the text after `prefill`.
 
-    Reasoning is removed if only the usual prefill starts it and `prefill` is empty.
+    If only the usual prefill starts reasoning, and `prefill` is empty, reasoning is removed from the format.
     """
     worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
     if not worded or prefill:

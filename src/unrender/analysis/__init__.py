@@ -3,9 +3,9 @@
 The result is an `Analysis` with the format, capabilities, evidence for both, and diagnostics. Open `derivation` first: its `analyze` runs
 all steps. `ask` renders conversations that contain needles, and `find` derives findings from the renderings. `proof`, which `verify` also
 uses, weakens the format until it can parse the template's own answers. `rebuilding` renders answers with the format, `additions` adds parts
-that no answer shows, `evidence` records the reasons, and `stored` caches analyses on disk.
+that no answer shows, `evidence` collects the comparisons that support the format, and `stored` caches analyses on disk.
 
-Invariants:
+Invariants of the analysis:
 - Decisions depend only on the positions of needles. No code path depends on a model's name or a marker's spelling.
 - Markers contain no needles. The Format doesn't depend on needles, BOS, EOS or the date.
 - No template makes the analysis raise. Parts that can't be determined are left out and reported in a diagnostic.
@@ -56,13 +56,13 @@ class Evidence:
     part: str
     """Name of the format's field that the comparison supports, e.g. `reasoning.start`."""
     comparison: str
-    """Short name of the comparison, e.g. `R1`. Empty if the comparison has none."""
+    """Short name of the comparison, e.g. `R1`, or an empty string."""
     finding: str
     """The question that the comparison answers."""
     left: Shown
     right: Shown
     rule: str = ""
-    """Name of the heuristic that decided. Empty if there was no choice."""
+    """Name of the heuristic that chose this finding. Empty if there was only one possible finding."""
 
     @property
     def split(self) -> Split:
@@ -87,7 +87,9 @@ class Analysis:
     renderings: int = 0
     """Number of rendered probes."""
     stopped_early: bool = False
-    """True if a limit was exceeded or the analysis failed. A new analysis may find more, on an idle machine or with another release."""
+    """True if a limit was exceeded or the analysis failed. A new analysis may then find more, for example on an idle machine or with
+    another release.
+    """
 
 
 def __getattr__(name: str) -> Any:

@@ -3,9 +3,9 @@
 If a marker contains an obvious typo, the corrected marker is also accepted.
 
 Rules: derived parts never change. A declared part is used only if the template doesn't render that part. Declared call syntaxes, spellings
-and ignored markers are added, so that more answers can be parsed. They never affect generation. An example is a JSON object with two
-placeholders: one for the tool's name and one for its arguments. If the prompt contains several examples, none is used. Text around the
-example is used only if it consists of a marker and the matching closer.
+and ignored markers are added, so that more answers can be parsed. These declared parts never affect generation. An example is a JSON object
+with two placeholders: one for the tool's name and one for its arguments. If the prompt contains several examples, none is used. Text around
+the example is used only if it consists of a marker and the matching closer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from unrender.proof.split import closers_of, is_tag
 def complete(format: Format, words: str) -> Format:
     """Return `format`, completed with declared formats.
 
-    A declared format is used if its evidence appears in `words`, the template's text.
+    A declared format is used if `words`, the template's text, contains the evidence that this format requires.
     """
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(words):
@@ -53,9 +53,9 @@ _EXAMPLE = re.compile(
     rf"(?:{_PLACEHOLDER}|\{{[^{{}}]{{0,200}}\}}){_GAP}\}}",
     re.IGNORECASE,
 )
-"""Matches an example call. All repetitions are bounded, because prompts are untrusted and a search can't be interrupted."""
+"""Matches an example call. All repetitions in the pattern are bounded, because prompts are untrusted and a search can't be interrupted."""
 _FAR = 200
-"""Maximum distance of a marker from the example, in characters."""
+"""Maximum distance between the example and its markers, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Example:
 
 
 def find_example(prober: Prober) -> Example | None:
-    """Return the call syntax of the example in the prompt, or None unless there is exactly one example."""
+    """Return the call syntax of the example in the prompt, or None if there are no examples or several."""
     prompt = prober.render([user()], tools=prober.offered, prompt=True) if prober.offered else None
     if prompt is None:
         return None

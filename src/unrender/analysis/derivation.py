@@ -43,7 +43,7 @@ from unrender.proof.split import is_tag, split_last_tag
 from unrender.rendering.template import Template
 
 UNEXPECTED = "analysis met what it does not understand"
-"""Prefix of diagnostics that report a bug in the analysis."""
+"""Prefix of diagnostics that report an unexpected exception, which is a bug in the analysis."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class _Findings:
     given_up: tuple[str, ...]
     """Messages about findings that were dropped because they made the format invalid."""
     rules: Mapping[str, str]
-    """Maps each comparison to the name of the heuristic that decided."""
+    """Maps each comparison to the name of the heuristic that chose its finding."""
 
 
 def analyze(template: Template) -> Analysis:
@@ -68,7 +68,7 @@ def analyze(template: Template) -> Analysis:
     remaining fields keep their defaults, and a diagnostic names the limit. Raises `FormatError`, naming the file, if one of the user's
     declared formats is malformed.
     """
-    declared_formats()  # Outside the `try`: an error in a user's declared format isn't the template's fault.
+    declared_formats()  # Call this outside the `try`, so that an error in a user's declared format is raised.
     prober = Prober.within(template)
     try:
         return _analyze(prober)
@@ -87,8 +87,8 @@ def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
     found, doubts = _understood(prober, turns, part_opener="")
-    # In `<bot><part>think…<part>say…`, `<part>` opens reasoning, content and calls. The first pass treats it as the end of the header, but
-    # also finds it between calls. Run a second pass with this marker.
+    # In `<bot><part>think…<part>say…`, `<part>` opens reasoning, content and calls. The first pass treats this marker as the end of the
+    # header, but also finds it between calls, so run a second pass with the marker.
     opener = _part_opener(found)
     if opener:
         found, doubts = _understood(prober, turns, part_opener=opener)
@@ -178,7 +178,7 @@ def _part_opener(found: _Findings) -> str:
 def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Findings, Mapping[str, str]]:
     """Return the findings for the first call mode that reproduces the answers, and the remaining doubts.
 
-    Call modes are tried from the strongest to the weakest. If none reproduces the answers, the strongest is used.
+    Call modes are tried from the strongest to the weakest. If no mode reproduces the answers, the strongest mode is used.
     """
     first = None
     for weaker in range(len(ToolMode)):
@@ -186,7 +186,7 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
         doubts = find_doubts(found.answers, found.frame, found.format)
         first = first or (found, doubts)
         # Try the next mode, which allows e.g. the counter in `<c n=1>{"name": "f", …}</c>`. A call that is one JSON object can't contain
-        # it.
+        # the counter.
         if found.format.tools.mode is not ToolMode.NONE and not calls_are_refuted(doubts, found.format):
             return found, doubts
         if len(find_modes(found.answers.call, found.answers.long_call, prober.spent)) <= weaker + 1:
@@ -196,10 +196,10 @@ def _understood(prober: Prober, turns: Turns, *, part_opener: str) -> tuple[_Fin
 
 
 def _pass(prober: Prober, turns: Turns, *, part_opener: str, weaker: int) -> _Findings:
-    """Run all steps once, from the frame of a turn to its calls. `weaker` is the number of call modes to skip, strongest first.
+    """Run all steps once, from the frame of a turn to its calls. `weaker` is the number of call modes to skip, starting with the strongest.
 
-    The header may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end marker, it ends
-    at the start marker of the next turn.
+    Text before an answer may start with the end of the previous turn: in `<end><bot>`, the header is `<bot>`. If an answer has no end
+    marker, it ends at the start marker of the next turn.
     """
     # Each step depends on the previous ones: reasoning is found in answers, which start after the header. Content and calls can be found
     # only once the reasoning markers are known.
@@ -334,7 +334,8 @@ def _refuted(proof: Proof, turns: Turns) -> Iterator[str]:
     calls = [(len(found.cut_out.said.calls), found) for found in proof.misread]
     fewer = any(0 < count < 3 and found.cut_out.name != TOLD for count, found in calls)
     many = [found for count, found in calls if count > 2 and not (fewer and found.message.tool_calls)]
-    # After the prompt `<bot><think>`, the last answer `<bot><think>Hi` continues the prompt, but the earlier answer `<bot>Hi<end>` doesn't.
+    # Ignore misread content alone if only the last answer continues the prompt: after `<bot><think>`, the last answer is `<bot><think>Hi`,
+    # but an earlier one is `<bot>Hi<end>`.
     prompt, last, earlier = turns.question.prompt or "", turns.content or "", turns.followed or ""
     goes_on = last.startswith(prompt) and earlier and not earlier.startswith(prompt)
     telling = {TOLD} if goes_on else {TOLD, ALONE}

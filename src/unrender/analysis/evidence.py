@@ -1,7 +1,7 @@
 """Collects the comparisons that support a format, and logs the decisions of the analysis.
 
-Rules: each comparison shows two renderings that differ in one respect. If there was a choice, the comparison also names the heuristic that
-decided. Comparisons with only one rendering are left out.
+Rules: each comparison shows two renderings that differ in one respect. If there were several possible findings, the comparison also names
+the heuristic that chose one. Comparisons with only one rendering are left out.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def collect_evidence(
     """Return all comparisons that support `fmt`.
 
     `variants` maps names to renderings of answers whose calls differ from the usual call in one respect. `rules` maps comparisons to the
-    heuristics that decided.
+    heuristics that chose their findings.
     """
     asked = turns.question
-    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. Add the texts of the four other names.
+    # Most names in `_WORDS` are fields of `Answers` or keys of `variants`. The texts of the four other names are added below.
     texts = {name: getattr(answers, name, None) or variants.get(name) for name in _WORDS}
     texts |= {"prompt": asked.prompt, "prompt_off": asked.prompt_no_thinking, "whole": turns.content}
     texts["cut"] = next((text for text in answers.cut.values() if text is not None), None)

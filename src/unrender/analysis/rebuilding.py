@@ -1,7 +1,7 @@
 """Checks a derived format: rebuilds answers from the format, and makes sure that every prompt can be answered.
 
-Rules: an answer that isn't rebuilt as the template rendered it raises a doubt, unless only white space differs. A call syntax that
-reproduces no call is useless. If a prompt ends in text that no answer starts with, this text becomes another header.
+Rules: an answer that isn't rebuilt as the template rendered it raises a doubt, unless only white space differs. A call syntax with which no
+call can be reproduced is dropped. If a prompt ends in text that no answer starts with, this text becomes another header.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def _squeeze(text: str) -> str:
 
 def calls_are_refuted(doubts: Collection[str], fmt: Format) -> bool:
     """Return whether the call syntax is useless: the format reproduces neither one call nor two calls."""
-    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax that reproduces either form is
-    # useful.
+    # Several calls may be written differently from a single one, as in `<c>f</c>` and `[f, g]`. A syntax that reproduces one call or two
+    # calls is useful.
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= {*doubts}
 
@@ -102,11 +102,11 @@ def _unwritten_length(format: Format, begun: str) -> int:
 
 
 def _is_written(format: Format, begun: str) -> bool:
-    """Return whether both answers with tools and answers without tools may start with `begun`."""
+    """Return whether answers may start with `begun`, with tools and without tools."""
     from unrender.dialects.remainder import Remainder  # noqa: PLC0415 -- wanted for few templates
 
     requests = _REQUESTS if format.tools.mode is not ToolMode.NONE else _REQUESTS[:1]
     try:
         return all(Remainder(format=format, request=request, prefill=begun).begins for request in requests)
-    except GrammarError:  # If the format has no grammar, every prefill is accepted.
+    except GrammarError:  # Accept every prefill, because the format has no grammar to check it with.
         return True

@@ -39,12 +39,12 @@ from unrender.rendering.template import Template
 from unrender.version import __version__
 
 CACHE_VARIABLE = "UNRENDER_CACHE"
-"""Environment variable that contains the path of the cache folder, or `off`."""
+"""Name of the environment variable that contains the path of the cache folder, or `off` for no cache."""
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
 """Matches the names of our files. Temporary files, which an interrupted process may leave behind, end in `.tmp`."""
 _FIRST_WORDS = b'{"unrender": "'
-"""Bytes that each of our files starts with."""
+"""The first bytes of each of our files."""
 _CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
 """Folders of the packages that the analysis loads, apart from the standard library."""
 
@@ -135,7 +135,7 @@ def _written(found: Any) -> dict[str, Any]:
 
 
 def _read(kind: Any, data: Any) -> Any:
-    """Return the value of type `kind` that `data` encodes. Raises `FormatError` if `_written` would encode the value differently."""
+    """Return the value of type `kind` that `data` encodes. Raises `FormatError` if this release would encode the value differently."""
     if not isinstance(data, dict):
         raise FormatError("expected an object", "analysis")
     others = {name: value for name, value in data.items() if name != "unrender"}
@@ -169,6 +169,6 @@ def _prune(folder: Path) -> None:
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MAX_STORED]:
         with Path(file.path).open("rb") as opened:
             begun = opened.read(len(_FIRST_WORDS))
-        # If the file is unfinished, it may contain only some of the first bytes.
+        # Also remove an unfinished file, which may contain only some of the first bytes.
         if _FIRST_WORDS.startswith(begun):
             Path(file.path).unlink(missing_ok=True)

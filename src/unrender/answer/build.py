@@ -55,11 +55,11 @@ def answer_of(
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:
-    """Yield the texts between parts that the tree generates, but the parser doesn't know as markers. A correct tree has none."""
+    """Yield each string between parts that the tree generates, but that the parser doesn't recognize as a marker. A correct tree has none."""
     markers = [*answer.between, answer.header]
     for part in answer.parts:
         markers += [] if isinstance(part, Calls) else [*part.open.spelled, *part.close.spelled]
-    # A prefill that opens reasoning, or that contains empty reasoning, may also contain ordinary words. These are known, too.
+    # A prefill that opens reasoning, or that contains empty reasoning, may also contain ordinary words. These words aren't reported either.
     empty, end = (format.reasoning.empty, format.turn.prefill_no_thinking), format.reasoning.end.strip()
     behind = (text.partition(end)[2].strip() for text in empty if end)
     texts = {format._opening.strip(), *behind, *(marker.core for marker in markers)} - {""}
@@ -280,7 +280,7 @@ def repeated(turn: TurnTexts) -> list[str]:
 
 @kept(10_000)
 def _frame(format: Format) -> Answer:
-    """Return an answer that has no parts yet, but all markers between parts. These depend only on the format.
+    """Return an answer with all markers between parts, but without the parts. These markers depend only on the format.
 
     A marker that contains a special token is recognized everywhere, because text doesn't contain special tokens. A marker that consists of
     words is recognized only in its usual place, and is text elsewhere.
@@ -351,7 +351,7 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 def _after_reasoning(turn: TurnTexts) -> str:
     """Return the longest white space between reasoning and content. White space before calls is part of the calls."""
-    # Include the longer white space of `</think>\n\n<call>` only if it starts with the white space of `</think> Hi`.
+    # Return the white space before calls, which may be longer, only if it starts with the white space before content.
     to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
     return to_tools if to_tools.startswith(to_content) else to_content
 
@@ -365,7 +365,7 @@ def _layout(joint: str) -> str:
 
 
 def ending(format: Format) -> Node:
-    """Return a node for the white space between a closing marker and the end-of-turn token. Its start may be missing."""
+    """Return a node for the white space between a closing marker and the end-of-turn token. The start of the white space may be missing."""
     # An answer before `\n<end>` ends with `\n`, unless the engine strips this line break together with `<end>`.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
@@ -389,7 +389,7 @@ class _Order:
         return in_sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
 
     def answer(self) -> Node:
-        """Return the answer after its header: optional reasoning, followed by the other parts."""
+        """Return the answer without its header: optional reasoning, followed by the other parts."""
         turn, markers = self.format.turn, self.format.reasoning
         if markers.holds_calls and turn.tools_first and self.calls is not None:
             return self.calls_or_answer(self.calls)
@@ -413,7 +413,8 @@ class _Order:
         # If reasoning has no start marker, all text before the end marker is reasoning, so the end marker is required.
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
-        if markers.unseen and shown:  # The template may have dropped reasoning that precedes the answer.
+        # Reasoning is optional here, because the template may have dropped it before the answer.
+        if markers.unseen and shown:
             others.append(
                 self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format._wrapper_alone)
             )

@@ -44,7 +44,7 @@ def encode_answer(format: Format, *, content: str = "", reasoning: str = "", cal
 def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -> str:
     """Return the text of calls with all markers. Returns "" if the format has no calls.
 
-    Call indexes are counted from `first`, the number of earlier calls.
+    Calls are numbered from `first`, which is the number of earlier calls.
     """
     written: list[str] = []
     if calls is None:
@@ -52,7 +52,7 @@ def encode_calls(calls: Calls | None, said: Iterable[Call], *, first: int = 0) -
     for index, (name, values, call_id) in enumerate(said, start=calls.index_start + first):
         texts = {Slot.NAME: name, Slot.ID: call_id, Slot.INDEX: str(index)}
         before = calls.function[: (*calls.function, Slot.ARGUMENTS).index(Slot.ARGUMENTS)]
-        # Indent all lines of pretty-printed JSON like its first line.
+        # Indent all lines of pretty-printed JSON as far as the first line.
         line = filled(before, texts).rpartition("\n")[2]
         arguments = encode_arguments(values, calls.arguments, margin=line[: len(line) - len(line.lstrip(" "))])
         written.append(filled(calls.function, {**texts, Slot.ARGUMENTS: arguments}))

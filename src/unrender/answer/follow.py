@@ -24,7 +24,7 @@ _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 
 def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
     """Return the strings that end a raw value in arguments with one of the schemas `objects`."""
-    # In `<a>1</a>`, the value ends at `</a>`. In `a=1, b=2`, a value ends before the next argument or at the end of the call.
+    # For example, the value in `<a>1</a>` ends at `</a>`. In `a=1, b=2`, a value ends before the next argument or at the end of the call.
     closer = calls.arguments.closer
     own = (closer.text, closer.core, *(other.text for other in closer.others))
     return tuple(dict.fromkeys(own if closer else (*_next_arguments(calls.arguments, objects), *_written_after(calls))))
@@ -116,12 +116,12 @@ def after_arguments(calls: Calls) -> list[str]:
 
 
 def first_pieces(*parts: Element) -> tuple[str, ...]:
-    """Return the first piece of the first part, or an empty tuple if that part isn't a marker."""
+    """Return a tuple with the first piece of the first part, or an empty tuple if that part isn't a marker."""
     return next((part.pieces[:1] for part in parts[:1] if isinstance(part, Marker)), ())
 
 
 def after_part(calls: Calls, i: int) -> list[str]:
-    """Return the strings that may follow slot `i` of a call. Arguments and meaningless words may be missing."""
+    """Return the strings that may follow slot `i` of a call. Arguments, and meaningless words between parts, may be missing."""
     arguments = calls.arguments
     found: list[str] = []
     for part in calls.function[i + 1 :]:
@@ -130,7 +130,8 @@ def after_part(calls: Calls, i: int) -> list[str]:
             found += tokens(arguments.empty or "")[:1]
         else:
             found += tokens(literal_of(part))[:1]
-        # A call may consist of just a tool's name. If arguments are optional, the text after the arguments also ends the name.
+        # A call without arguments may consist of just a tool's name. If arguments are optional, the text after the arguments also ends the
+        # name.
         left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.empty == "")
         if literal_of(part).strip() or (isinstance(part, Slot) and part is not Slot.ANY and not left_out):
             return found
@@ -169,7 +170,7 @@ def after_value(calls: Calls) -> list[str]:
 
 
 def after_closer(calls: Calls) -> tuple[str, ...]:
-    """Return the end of the function and the end of the call as one string. It's long enough not to occur in a value by chance."""
+    """Return the end of the function and the end of the call as one string. This string is long enough not to occur in a value by chance."""
     function = literal_of(calls.function[-1]).strip()
     whole = (function + calls.call_close.text).strip()
     return (whole,) if function and whole != function else ()
@@ -193,7 +194,8 @@ def call_signs(calls: Calls) -> Iterator[str]:
         return  # No other marker can start a call.
     hidden = dict.fromkeys(head for head, alone in zip(heads, shown, strict=True) if not alone)
     said = [head for head in hidden if is_distinctive(head) and not head.startswith("```")]
-    # `Action:\n[` occurs only in this format. `{"name": "` and `Action:` also occur in prose, but not together with a tool's name.
+    # `Action:\n[` occurs only in this format, so it identifies a call. `{"name": "` and `Action:` also occur in prose, so they identify a
+    # call only together with a tool's name.
     if calls.own and not shown[0] and is_phrase(chain[0].core):
         yield chain[0].core
     elif not said or not calls.envelope:
@@ -204,7 +206,7 @@ def call_signs(calls: Calls) -> Iterator[str]:
 
 
 def _named(calls: Calls, chain: list[Marker], names: list[str]) -> Iterator[str]:
-    """Yield the text immediately before a tool's name, together with the name, e.g. `<function=now` or `{"name": "now"`."""
+    """Yield the text immediately before each tool's name, together with the name, e.g. `<function=now` or `{"name": "now"`."""
     # Limit the total length of all names, since the automaton has a state for each character.
     cut = MAX_SMALL // max(1, len(names))
     at = calls.function.index(Slot.NAME) if Slot.NAME in calls.function else 0

@@ -11,12 +11,12 @@ _PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
 """Matches a word of prose with punctuation, or the start of a code block, such as ` ```json ` or ` ```tool_code `."""
 _FENCED = re.compile(r"```\w*")
 _EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
-"""Matches where a word is split into pieces: at a code fence, between two tags, and between a special token and a list."""
+"""Matches the positions at which a word is split into pieces: at a code fence, between two tags, and between a special token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
 _KEYED_EDGE = re.compile(r'(?<=>)(?=\{)|(?<=\{)(?=")|(?<=":)(?=.)|(?<=",)(?=")|(?<=\})(?=<)')
-"""Matches where white space may be inserted: between the JSON tokens around a name, and between JSON and its markers."""
+"""Matches the positions at which white space may be inserted: between the JSON tokens around a name, and between JSON and its markers."""
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 

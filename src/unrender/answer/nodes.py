@@ -24,7 +24,7 @@ class Marker:
     pieces: tuple[str, ...] = ()
     """The pieces into which `text` is split for parsing. An end-of-turn marker is a separate piece, since engines strip it."""
     others: tuple[Marker, ...] = ()
-    """Other spellings that are parsed. The spellings of a value's end marker are also generated."""
+    """Other spellings of the marker that the parser accepts. The spellings of a value's end marker are also generated."""
 
     def __bool__(self) -> bool:
         """Return whether the marker contains more than white space."""
@@ -152,7 +152,7 @@ class Calls(nodes.AnswerPart):
     index_start: int
     id_length: int
     whole: bool
-    """True if the parser releases a call only after its end."""
+    """True if the parser returns a call only after its end."""
     commas: bool
     """True if commas are parsed although the format doesn't put any text between calls or arguments."""
     own: bool
@@ -209,7 +209,7 @@ class Calls(nodes.AnswerPart):
 
     @property
     def with_commas(self) -> Calls:
-        """These calls with the separators that the parser accepts, including commas that the format doesn't generate."""
+        """A copy of this node with all separators that the parser accepts, including commas that the format doesn't generate."""
         if not self.commas:
             return self
         arguments = replace(self.arguments, separator=self.arguments.separator or _COMMA)
@@ -223,7 +223,7 @@ class Calls(nodes.AnswerPart):
         if not is_distinctive(piece) or self.cleans:
             return is_distinctive(piece)
         # Special tokens such as `<tool_call>` and an outermost `<function=` identify a call. `Action:` and the openers of other formats
-        # don't.
+        # don't identify one.
         return self.own and (TOKEN.match(piece) is not None or (outermost and is_sign(piece)))
 
 

@@ -40,12 +40,12 @@ class Reader:
 
     `source` is a template, a format, or an argument of `ChatTemplate.from_pretrained`. `tools` are the default tools, for rows without
     their own. If `tools` is None, any name counts as a tool. `prefill` is the start of the answer that is already part of the prompt, e.g.
-    `<think>`. It's used for rows without a prompt. The default is the prefill of the template's generation prompt.
+    `<think>`. This prefill is used for rows without a prompt. The default is the prefill of the template's generation prompt.
 
     These arguments name the columns to read, if the batch has them:
 
-    - `text`: the answer as the model wrote it, with its special tokens. Without it, the last of `messages` is the answer.
-    - `prompt`: the rendered prompt, or its end, which shows whether reasoning is open. A list is treated as `messages`.
+    - `text`: the answer as the model wrote it, with its special tokens. Without this column, the last of `messages` is the answer.
+    - `prompt`: the rendered prompt, or its end, which shows whether reasoning is open. A prompt that is a list is treated as `messages`.
     - `messages`: the conversation, as a list or as JSON. The conversation is rendered for each row, which takes longer than parsing.
     - `tools_column`: the row's tools, as a list or as JSON.
     - `finish_reason`: the engine's finish reason.
@@ -87,7 +87,7 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
-        self._bare: ChatTemplate | None = None  # A template that is only used to convert tools.
+        self._bare: ChatTemplate | None = None  # This template is used only to convert tools.
         self._parsers: dict[Any, Parser] = {}
 
     @property
@@ -153,7 +153,7 @@ class Reader:
         return reading_of(parser.message, broken, row.finish_reason)
 
     def _parser(self, row: Row) -> Parser:
-        # Don't generate ids if the model writes them itself.
+        # Don't generate ids if the model writes its own.
         ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
@@ -183,7 +183,7 @@ class Reader:
         return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
 
     def _request(self, tools: Any) -> Request:
-        """Return a request with these tools. If `tools` is None, any name counts as a tool, unlike in `prepare`."""
+        """Return a request with the given tools. If `tools` is None, any name counts as a tool, unlike in `prepare`."""
         if tools is None:
             return Request(tools=None)
         if self._bare is None:

@@ -68,7 +68,7 @@ def row_of(values: dict[str, Any]) -> Row:
 
 
 def _missing(value: Any) -> bool:
-    """Return whether a table cell is empty: None, or pandas' NaN."""
+    """Return whether a table cell is empty: None or pandas' NaN."""
     return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124 - what only NaN does
 
 
@@ -100,7 +100,7 @@ class Reading:
     message: Message = field(default_factory=Message)
     status: Status = Status.COMPLETE
     warnings: tuple[str, ...] = ()
-    """Reasons for the status. A warning gives a position with the expected and the found text, or names a failed call."""
+    """Reasons for the status. Each warning gives a position with the expected and the actual text, or names a failed call."""
 
 
 def unreadable(reason: str) -> Reading:

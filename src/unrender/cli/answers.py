@@ -67,7 +67,7 @@ _FIELDS = {
 }
 """Maps the supported fields of an OpenAI request to names in `RequestOptions`."""
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
-"""Names under which some roles are displayed. White space between markers is displayed as a marker."""
+"""Display names of some roles. White space between markers is displayed like a marker."""
 _PARTS, _MARGIN = 8, 13
 """Maximum number of an answer's parts that are shown, and width of the column before their text."""
 
@@ -131,7 +131,7 @@ def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
 
 
 def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], None] | None = None) -> list[str]:
-    """Parse an output, and return a sentence for each problem.
+    """Parse an output, and return one sentence about each problem.
 
     `show` is called with each event as soon as the event is final.
     """
@@ -216,7 +216,7 @@ def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
 
 
 def chunks(source: BufferedIOBase) -> Iterator[str]:
-    """Yield decoded text as its bytes arrive. A character that is split over two chunks is part of the second chunk."""
+    """Yield decoded text as its bytes arrive. A character whose bytes are split over two chunks is part of the second one."""
     return codecs.iterdecode(iter(lambda: source.read1(MAX_BLOCK), b""), "utf-8", "replace")
 
 

@@ -32,7 +32,7 @@ from unrender.cli.terminal import (
 from unrender.explain import Replay, replay
 
 _STREAM_FIELDS = ("", "data", "event", "id", "retry")
-"""Field names of an event stream. An empty name starts a comment."""
+"""Field names of an event stream. A line with an empty field name is a comment."""
 _DONE = "[DONE]"
 """Last event of OpenAI's streams."""
 

@@ -52,7 +52,7 @@ class CommandGroup(click.Group):
 
 
 class Commands(CommandGroup):
-    """The main group. Every error ends in one line and an exit code, without a traceback."""
+    """The main group. Every error is printed on one line, without a traceback, and sets the exit code."""
 
     def main(  # type: ignore[override]  # it never returns
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any

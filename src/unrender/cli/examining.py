@@ -1,7 +1,7 @@
 """Checks many templates, each in a separate process with a time limit.
 
 Rules: the other templates are checked even if one file is invalid. Results are in the order of the names. A single template without a time
-limit is checked in this process, and its errors are raised.
+limit is checked in the current process, and errors are raised.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Outcome(Generic[T]):
 
 
 def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
-    """Return the outcome of `ask` for each template, including those in directories. A progress bar is shown on a terminal.
+    """Call `ask` for each template, including those in directories, and return the outcomes. A progress bar is shown on a terminal.
 
     `ask` and its results must be picklable. Raises `BadInput` if another process would have to read standard input.
     """
@@ -144,7 +144,7 @@ class _Worker(Generic[T]):
     def outcome(self, name: str, timeout: float) -> Outcome[T]:
         """Return the outcome for a template. If the check takes more than `timeout` seconds, the process is stopped."""
         if not self._started:  # Starting the process may take seconds, which shouldn't count towards the time limit.
-            with suppress(EOFError):  # If the process has already died, this is reported below.
+            with suppress(EOFError):  # Ignore a process that has already died, because this is reported below.
                 self._started = self._connection.recv()
         started, result, failure = time.monotonic(), None, f"took longer than {timeout:g} s"
         try:
@@ -162,7 +162,7 @@ class _Worker(Generic[T]):
 
 def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
     """Check each template whose name is received, and send back its result or error, until the connection is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # End without a traceback. The main process reports the interrupt.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Exit without a traceback. The main process reports the interrupt.
     warnings.showwarning = remark_warning
     logging.getLogger().addHandler(LogHandler(logging.WARNING))
     connection.send(True)

@@ -143,7 +143,7 @@ class _Wrong:
 
 
 def _checked(file: str) -> Declared | _Wrong:
-    """Return the declared format in a file, or the problem that was found."""
+    """Return the declared format in a file, or the problem with the file."""
     try:
         item = read_declared(read_source(file), where=file, origin=file)
         taken = {known.name: known for known in declared_formats() if known.origin != str(Path(file).absolute())}

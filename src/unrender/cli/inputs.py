@@ -32,7 +32,7 @@ _NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"docum
 
 
 class BadInput(click.ClickException):
-    """An invalid input. The command exits with code 2."""
+    """An invalid input. The command then exits with code 2."""
 
     exit_code = 2
 
@@ -43,7 +43,7 @@ def json_of(path: str) -> Any:
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Return the value of a JSON text. Raises `BadInput` with `where` if the text isn't JSON."""
+    """Return the value that a JSON text represents. Raises `BadInput` with `where` if the text isn't JSON."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -104,7 +104,7 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
             raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
         return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))
     except UnrenderError as error:
-        # Name the source if the error doesn't. For a folder, the error already names the file inside.
+        # Name the source if the error doesn't. For a folder, the error already names the file in it.
         named = source in str(error)
         raise BadInput(str(error) if named else f"{source}: {error}") from error
 
@@ -127,7 +127,7 @@ class InputPath(click.Path):
     """A file or folder to read."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Fails if standard input is given a second time."""
+        """Return the path. Fails if standard input is used for more than one argument."""
         path = super().convert(value, param, ctx)
         if ctx is not None and path == STANDARD_STREAM:
             if ctx.meta.get(_READ):

@@ -26,7 +26,7 @@ _NAMING = {
     "url": "URL",
     "engine_model": "--engine-model",
 }
-"""Options that select an engine, by parameter name. Each of the first two excludes all others."""
+"""Options that select an engine, by parameter name. The first two can't be combined with any other."""
 _SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
 _KEY = "UNRENDER_ENGINE_KEY"
 _RATE = 50.0
@@ -138,7 +138,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
     if template := given.get("template"):
-        load(template)  # Fail now if the template can't be loaded.
+        load(template)  # Load the template now, so that an invalid one is reported at the start.
     return {**given, "backend": kind, "aliases": "*", **key}
 
 

@@ -101,7 +101,7 @@ def _as_data(template: ChatTemplate, report: Report) -> dict[str, Any]:
 
 
 def _continuation_data(found: Continuation) -> dict[str, Any]:
-    """Return what is known about the template's next turns, as plain JSON data."""
+    """Return the findings about the template's next turns, as plain JSON data."""
     data = {item.name: getattr(found, item.name) for item in fields(found)}
     plain = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in data.items()}
     witness = found.witness and {name: getattr(found.witness, name) for name in ("why", "what", "before", "after")}

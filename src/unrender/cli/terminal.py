@@ -1,7 +1,7 @@
 """Prints all output of the command line. No other module of the command line writes to standard output or standard error.
 
-Rules: text is escaped here (see `unrender.printable`). Styles are added after escaping, and only for terminals that support them. Output
-for programs is printed unchanged, except that some characters in JSON are escaped, which doesn't change its meaning.
+Rules: all text is escaped in this module (see `unrender.printable`). Styles are added after escaping, and only for terminals that support
+them. Output for programs is printed unchanged, except that some characters in JSON are escaped, which doesn't change its meaning.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 _DEFECT = "this is a bug in unrender; please report it with the command and its input"
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
-"""Number of rows printed at each end of a long list, and maximum number of characters printed of a value."""
+"""Number of rows that are printed at each end of a long list, and maximum number of characters that are printed per value."""
 _WORDS = 32
 """Minimum width of a table's last column. If a terminal is narrower, the column's text is printed below the row."""
 _WIDEST = 40
@@ -184,7 +184,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_document(text: str) -> None:
-    """Print text that programs read.
+    """Print text that is meant for programs.
 
     The text is printed unchanged, except that unprintable characters are escaped on a terminal.
     """
@@ -318,7 +318,7 @@ def event_data(event: Event) -> dict[str, Any]:
 
 
 def _word(text: str) -> str:
-    """Return a name unchanged, or quoted if it contains spaces or unprintable characters."""
+    """Return a name, in quotes if it contains spaces or unprintable characters."""
     return text if text.isprintable() and " " not in text else repr(text)
 
 

@@ -13,6 +13,6 @@ Start with `preparation`, which uses the other modules once for each request:
 - `variables` sets the template's variables, e.g. for thinking and documents.
 - `capabilities` defines the results of the analysis.
 
-Rules: Arguments are never modified. Each invalid argument raises `RequestError` with its path. No part of the request is dropped silently:
-it is rendered, rejected, or mentioned in a note.
+Rules: Arguments are never modified. An invalid argument raises `RequestError`, with the argument's path. No part of the request is dropped
+silently: it is rendered, rejected, or mentioned in a note.
 """

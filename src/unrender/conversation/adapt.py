@@ -4,7 +4,7 @@ Rules:
 - As little information as possible is lost. Reasoning goes into the field that the template reads. An unsupported system message
   is merged into the next user message. An unsupported tool result becomes a user message.
 - Media may use OpenAI's part types (`image_url`, `input_audio`, `file`) or those of transformers (`image`, `audio`, `video`).
-  To find out which types a template supports, a part is rendered between two words. An unsupported part is an error.
+  To find out whether a template supports a type, a part of that type is rendered between two words. An unsupported part is an error.
 - Unknown fields and parts are passed through unchanged. Only `shaped` returns messages as dicts; all other functions use `Said` objects.
 """
 
@@ -42,7 +42,7 @@ _SYSTEM = ("system", "developer")
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
     """Convert `messages` from OpenAI's format to the form that the template needs.
 
-    Adapts the form of arguments (mapping or JSON text) and of content (null, text or parts), the place of reasoning, ids and roles. The
+    This changes the form of arguments (mapping or JSON text) and content (null, text or parts), the place of reasoning, ids and roles. The
     input isn't modified.
     """
     return shaped(conversation_of(messages), capabilities)
@@ -100,7 +100,7 @@ def _renamed(conversation: Conversation, capabilities: Capabilities) -> Conversa
     position = 0
     for one in conversation:
         calls = []
-        # Number the calls of the entire conversation, not of each message, as in `functions.f:0` and `functions.f:1`.
+        # Number calls across the entire conversation instead of per message, as in `functions.f:0` and `functions.f:1`.
         for index, call in enumerate(one.calls, start=position):
             new = _new_id(call, index, capabilities, used)
             used.add(new)
@@ -139,7 +139,8 @@ def _adapted(said: Said, capabilities: Capabilities) -> Said:
     if said.role != "assistant":
         return said
     content = said.content
-    # Drop the content if the template supports only content or reasoning before a call. Otherwise, the content would replace the reasoning.
+    # Drop the content if the template supports either content or reasoning before a call, but not both. Otherwise, the content would
+    # replace the reasoning.
     if said.calls and said.reasoning and not capabilities.supports_content_with_reasoning_and_calls:
         content = ""
     content = content or ("" if capabilities.requires_nonnull_content or not said.calls else None)
@@ -205,7 +206,7 @@ def said_by_user(conversation: Iterable[Said]) -> Conversation:
     merged: list[Said] = []
     pending: list[Any] = []
     for one in conversation:
-        # Merge `system, user` into one user message with both texts. A system message at the end becomes a user message.
+        # Merge `system, user` into one user message with the text of both messages. A system message at the end becomes a user message.
         if one.role in _SYSTEM:
             pending.append(one.content)
         elif pending and one.role == "user":

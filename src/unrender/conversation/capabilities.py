@@ -26,7 +26,7 @@ class ReasoningPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A feature of conversations that a template rejects or drops, and the concessions that help."""
+    """A feature of conversations that a template rejects or drops, with the concessions that make up for it."""
 
     feature: str
     """A key of `concede.FEATURES`."""
@@ -37,7 +37,7 @@ class Refusal:
     thinking: bool | None = None
     """True if the refusal applies only when thinking is on, False if only when thinking is off, None if it always applies."""
     tools: bool | None = None
-    """True if the refusal applies only to requests with tools, False if only to requests without tools, None if to all."""
+    """True if the refusal applies only to requests with tools, False if only to requests without tools, None if it always applies."""
 
     def holds(self, *, thinking: bool | None, tools: bool) -> bool:
         """Return whether the refusal applies to a request with this thinking mode. `tools` is True if the request has tools."""

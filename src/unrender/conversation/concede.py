@@ -34,7 +34,7 @@ _DEVELOPER = "developer"
 
 @dataclass(frozen=True, slots=True)
 class Concession:
-    """One way to rearrange a conversation."""
+    """A way to rearrange conversations for templates that would reject them."""
 
     words: str
     """Description of the change, for a note."""
@@ -124,7 +124,7 @@ def joined_messages(conversation: Iterable[Said], roles: Iterable[str] = ("user"
 
 
 def _with_ids(conversation: Conversation, _: Format) -> Conversation:
-    """Replace the ids of calls and results by strings of nine letters and digits, as strict templates require.
+    """Replace the ids of calls and results with strings of nine letters and digits, as strict templates require.
 
     A result without an id belongs to the first unanswered call.
     """
@@ -310,7 +310,7 @@ _NAMELESS = replace(_RESULT2, name=None)
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature of conversations that some templates support only with a concession."""
+    """A feature of conversations that some templates don't support without a concession."""
 
     example: Conversation
     """A short conversation with this feature."""
@@ -338,7 +338,9 @@ def _asks_again(conversation: Conversation) -> bool:
 
 
 def _is_unanswered(conversation: Conversation) -> bool:
-    """Return whether a call has no result although later messages follow. The last calls in the conversation may still be unanswered."""
+    """Return whether a call has no result although later messages follow. Calls at the end of the conversation don't count, because their
+    results may follow later.
+    """
     for i, said in enumerate(conversation):
         answers = [one.answers for one in takewhile(lambda one: one.role == "tool", conversation[i + 1 :])]
         if conversation[i + 1 + len(answers) :] and any(call.id not in answers for call in said.calls):
@@ -427,7 +429,9 @@ TOGETHER: tuple[Conversation, ...] = (
 
 
 def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: Format) -> Way:
-    """Return the concessions that the template is known to need for this conversation. Concessions that change nothing are left out."""
+    """Return the concessions that the template is known to need for this conversation. Concessions that wouldn't change the conversation
+    are left out.
+    """
     found: dict[str, str] = {}
     known: Way = ()
     said = conversation
@@ -448,7 +452,7 @@ def foreseen(conversation: Conversation, refuses: Collection[Refusal], format: F
 
 
 def is_hopeless(conversation: Conversation, refuses: Iterable[Refusal]) -> bool:
-    """Return whether no concession makes the template render the conversation."""
+    """Return whether the template can't render the conversation with any concession."""
     return any(not refusal.concessions and FEATURES[refusal.feature].found(conversation) for refusal in refuses)
 
 

@@ -86,7 +86,7 @@ Continued = Literal["content", "reasoning", True]
 
 
 def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
-    """Convert messages in OpenAI's format to a `Conversation`, without the checks of `read_messages`."""
+    """Convert messages in OpenAI's format to a `Conversation`, without the checks that `read_messages` makes."""
     return tuple(_said(message, message.get("content"), _calls_of(message)) for message in messages)
 
 
@@ -333,7 +333,7 @@ def result_content(content: Any, where: str, types: Collection[str] = ()) -> Any
         return content
     if content is None:
         return ""
-    # A list counts as parts only if each part contains its data. `[{"type": "file", "name": "a.txt"}]` is a file listing.
+    # A list counts as content parts only if each part contains its data. `[{"type": "file", "name": "a.txt"}]` is a file listing.
     if isinstance(content, list | tuple) and content and all(_is_shown(one, types) and _holds(one) for one in content):
         return [_shown(part, f"{where}[{k}]") for k, part in enumerate(content)]
     check_values(content, where=where)
@@ -439,7 +439,7 @@ _OPENING = re.compile(r"\s*+\{\s*+")
 _COLON = re.compile(r"\s*+:\s*+")
 _COMMA = re.compile(r"\s*+,\s*+")
 _ENDED = ('"', "{", "[", "t", "f", "n")
-"""First characters of JSON values whose end is certain. The end of a number isn't: `3` is a prefix of `34`."""
+"""First characters of JSON values whose end is certain. The end of a number isn't certain: `3` is a prefix of `34`."""
 
 
 def arguments_text(arguments: Any) -> str:

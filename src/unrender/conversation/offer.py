@@ -7,7 +7,7 @@ own call syntax keeps that syntax, even if the tools have to be described in the
 has none, or if the caller selects one. `wording` describes tools and syntax. `concede` inserts the description, earlier calls and results
 into the conversation.
 
-Rule: Steps replace only what the template doesn't support.
+Rule: Steps replace only features that the template doesn't support.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
     own = format.tools.mode is not ToolMode.NONE
     if not own and not capabilities.supports_tools:
         return _with_declared(format, DEFAULT_FORMAT, source)
-    # If the template mentions the call syntax but drops earlier calls, write those calls as text.
+    # If the template mentions the call syntax but drops earlier calls, write the earlier calls as text.
     unwritten = own and not capabilities.supports_tool_calls
     return Plan(
         format=format,

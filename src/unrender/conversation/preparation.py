@@ -1,7 +1,7 @@
 """Prepare a turn: parse a conversation and a request, and render the prompt.
 
-Whatever depends only on the template is cached for all equal templates. Whatever depends on the tools is cached for all requests with the
-same tools.
+Results that depend only on the template are cached for all equal templates. Results that depend on the tools are cached for all requests
+with the same tools.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def make_writer(
 ) -> Writer:
     """Return a `Writer` for conversations with this template.
 
-    `beside` is the model's other template: the one for requests with tools if `template` is for requests without tools, or vice versa.
+    `beside` is the model's other template: if `template` is for requests without tools, the one for requests with tools, and vice versa.
     """
     plan, format, ending = _planned(template, format, capabilities, tool_format, offered=bool(offer.tools))
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)

@@ -1,10 +1,11 @@
 """Find calls that a server left in the text of a message, for callers without the template and the raw output.
 
-Input: a message and the offered tools. Output: the message with its calls. The calls are parsed in the only format that fits. Candidates
-are the declared formats, and the syntaxes in `formats/markers/calls.json`.
+Input: a message and the offered tools. Output: the message with its calls. The calls are parsed in the only format that fits the text.
+Candidates are the declared formats, and the syntaxes in `formats/markers/calls.json`.
 
 Rules: Each call must use an offered tool, and its arguments must match the schema. Calls must start on a new line or with a special token,
-and nothing may follow them. If several formats find calls, one of them must find the calls of all others. Otherwise, no calls are returned.
+and nothing may follow them. If several formats find calls, one of them must find all calls that the others find. Otherwise, no calls are
+returned.
 """
 
 from __future__ import annotations
@@ -144,6 +145,6 @@ def _said(message: Message) -> list[tuple[str, Any]]:
 
 
 def _is_part(some: Sequence[Any], of: Sequence[Any]) -> bool:
-    """Return whether `some` is a subsequence of `of`."""
+    """Return whether the items of `some` occur in `of` in the same order."""
     left = iter(of)
     return all(any(call == other for other in left) for call in some)

@@ -1,7 +1,7 @@
 """Parse tools in all supported formats, and the constraints of a request.
 
 Tools may be in the format of OpenAI (wrapped, bare, or flat as in Responses), of Anthropic (`input_schema`), or of MCP (`inputSchema`).
-They may also be pydantic models, functions with type hints and a docstring, and SDK objects in any of these formats.
+Tools may also be pydantic models, functions with type hints and a docstring, and SDK objects in any of these formats.
 
 Rules:
 - Tools are never modified in place. A tool that is already in OpenAI's wrapped format is returned unchanged.
@@ -217,7 +217,9 @@ class Offer:
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
-    """Return the tools of a request. If `tools` is None, the offer is empty. `repeats` and the errors are those of `plain_tools`."""
+    """Return the tools of a request. If `tools` is None, the offer is empty. `repeats` has the same meaning as for `plain_tools`, and the
+    same errors are raised.
+    """
     if tools is None:
         return Offer()
     key = content_key(tools)
@@ -240,8 +242,8 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
     own = marshal.loads(written)  # noqa: S302 -- written just now
 
     def make() -> Offer:
-        # Include the keys under which other caches store the tools and their parameters. They are created later, and each is as long as
-        # `written`.
+        # Include the keys under which other caches store the tools and their parameters. These keys are created later, and each is as long
+        # as `written`.
         weight = (bytes_of(own, read) + 3 * len(written)) // 2 + _KEY_BYTES
         return Offer(plain=own, tools=read, key=written, weight=weight)
 

@@ -3,8 +3,8 @@
 Strategy: convert roles, tools and messages to the template's form. If the template still rejects or drops something, rewrite the
 conversation in steps until the template renders all of it. Each step keeps the content, and adds a note on the change.
 
-Rules: Nothing is dropped silently. If some text isn't found in the prompt, the conversation is rendered again with a unique word in its
-place, since templates may trim or escape text.
+Rules: Nothing is dropped silently. Templates may trim or escape text. So if some text isn't found in the prompt, the conversation is
+rendered again with a unique word in place of that text.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _UNCHECKED = "the template is too slow to check that the prompt shows all messag
 
 @dataclass(slots=True)
 class SharedTime:
-    """The processor time left for all renderings of one conversation together."""
+    """The remaining processor time for all renderings of one conversation together."""
 
     left: float
     kept: float = 0.0
     """Seconds that are reserved for the last rendering."""
     cut: bool = False
-    """True if a rendering failed because its time was limited to less than usual."""
+    """True if a rendering failed because it had less time than usual."""
 
     def spend(self, template: Template, render: Callable[[Template], Rendering]) -> Rendering:
         """Return `render(template)`, or a failed rendering if the remaining time is exceeded."""
@@ -102,8 +102,8 @@ class Writer:
         return rendering.text if rendering.error is None else None
 
     def bare(self, conversation: Conversation, prompt: str) -> str | None:
-        """Return the rendered conversation without a generation prompt, or None if the template rejects it. Must be the last rendering,
-        since it uses the reserved time.
+        """Return the rendered conversation without a generation prompt, or None if the template rejects it. This must be the last
+        rendering, since it uses the reserved time.
 
         Raises `TemplateError` if the rendering exceeds its limits.
         """
@@ -157,14 +157,14 @@ class Writer:
         return attempt.noted()
 
     def _searched(self, conversation: Conversation, said: Conversation, attempt: Outcome, *, asks: bool) -> Outcome:
-        """Try other tool descriptions and concessions, and return the first attempt that is better than the failed `attempt`, if any."""
+        """Try other tool descriptions and concessions, and return the first attempt that is better than the failed `attempt`."""
         first = self._attempt(conversation, said, asks=asks) if attempt.writer.conceded else attempt
         if not first.fails:
             return first
         error = first.rendering.error
         why = f"refuses the conversation ({error:.200})" if error else "doesn't show all messages"
-        # If the template only drops text, move it elsewhere. If the template rejects the conversation, try other forms too. If the template
-        # exceeded its limits, only simpler tools may help, since a macro for types can recurse too deeply.
+        # If the template only drops text, move that text elsewhere. If the template rejects the conversation, try other forms too. If the
+        # template exceeded its limits, only simpler tools may help, since a macro for types can recurse too deeply.
         helping = MOVES if error is None else (*MOVES, *CONCESSIONS)
         some = iter(()) if first.rendering.exhausted else ways(said, self.plan.format, helping)
         for other in self._others(some, why):
@@ -208,7 +208,7 @@ class Writer:
         return Outcome(
             writer=self,
             rendering=rendering,
-            # Ignore lost text of answers, because it can't move to another role.
+            # Ignore missing text of answers, because it can't move to another role.
             fails=rendering.error is not None or any(conversation[i].role in _MOVABLE for i in lost),
             lost=lost,
             uncalled=uncalled,
@@ -217,12 +217,12 @@ class Writer:
     def _unseen(
         self, conversation: Conversation, rendering: Rendering, *, asks: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Messages about which this
-        is uncertain are left out.
+        """Return the messages whose text is missing from a rendering, and the messages whose calls are missing. Messages for which this is
+        uncertain are left out.
         """
         texts, calls = _missing(rendering.text, conversation)
         known = {i for i in texts if self._leaves_out_words_of(conversation[i])}
-        # Render unique words instead of the missing texts and names: a template may escape `<b>` as `\\u003cb\\u003e`, and the description
+        # Render unique words in place of the missing text and names. A template may escape `<b>` as `\\u003cb\\u003e`, and the description
         # of a tool contains its name too.
         planted = list(conversation)
         for i in texts - known:
@@ -246,7 +246,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of one attempt to render a conversation."""
+    """The result of one attempt to render a conversation."""
 
     writer: Writer
     rendering: Rendering
@@ -264,8 +264,8 @@ class Outcome:
         return needed if needed in dict(self.writer.capabilities.required_context) else ""
 
     def noted(self) -> tuple[Writer, Rendering]:
-        """Return the writer with notes on this attempt, and the rendering. If a variable is missing, the rendering's error explains how to
-        set it.
+        """Return a copy of the writer with notes on this attempt, and the rendering. If a variable is missing, the rendering's error
+        explains how to set it.
         """
         writer, rendering = self.writer, self.rendering
         if needed := missing_variable(rendering, writer.template):

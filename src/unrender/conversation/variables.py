@@ -37,7 +37,7 @@ _NOT_AT_ALL = ("none", "off", "disabled", "no", "false")
 _AMOUNTS: Mapping[str, tuple[str, ...]] = {EFFORT: ("effort", "strength"), BUDGET: ("budget",)}
 """Words in the names of variables that set an effort level or a token budget."""
 _ON, _OFF = "/think", "/no_think"
-"""Words in a question that turn thinking on or off in some templates."""
+"""Words that turn thinking on or off in some templates if a question contains them."""
 NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"}
 """Names that callers can't set: standard variables, and functions that templates may call."""
 _ARGUMENTS = (
@@ -69,7 +69,7 @@ class TemplateKwargs:
     switched: Mapping[str, Any] = field(default_factory=dict)
     """The thinking settings that were requested, by their general names."""
     unswitched: tuple[tuple[str, Any], ...] = ()
-    """The variables to use if the thinking settings are ignored."""
+    """The variables to use if the thinking settings have to be ignored."""
     notes: tuple[str, ...] = ()
     """Notes on arguments that are ignored or don't have the requested effect."""
 
@@ -162,7 +162,7 @@ def _switch(
 
     `said` may contain any of the four general names. Settings that the template doesn't support are added to `notes`.
     """
-    # A switch takes precedence over an effort: `thinking=False, reasoning_effort="low"` turns thinking off.
+    # A thinking switch takes precedence over an effort: `thinking=False, reasoning_effort="low"` turns thinking off.
     asked = {name: _is_on(said[name]) for name in _SWITCHES if name in said}
     on = next(iter(asked.values()), None)
     if on is None:
@@ -230,7 +230,7 @@ def _amounts(name: str, template: Template, capabilities: Capabilities) -> tuple
 
 
 def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
-    """Return whether the effort `word` changes the start of the answer, and not just the text before the question."""
+    """Return whether the effort `word` changes the start of the answer instead of just the text before the question."""
     prompts = [_prompt(template, capabilities, {EFFORT: effort}) for effort in (word, "high")]
     none, high = (prompt and prompt.rpartition(_QUESTION)[2] for prompt in prompts)
     return none is not None and none != high
@@ -238,7 +238,8 @@ def _closes(word: str, template: Template, capabilities: Capabilities) -> bool:
 
 @kept(500)
 def _words(template: Template, capabilities: Capabilities) -> Mapping[bool, str]:
-    """Return the text that turns thinking on when appended to a question, and the text that turns it off. "" means that no text is needed.
+    """Return the text that turns thinking on when appended to a question, and the text that turns it off. A text of "" means that nothing
+    has to be appended.
 
     Returns an empty mapping for templates that don't look for such text.
     """
@@ -286,16 +287,17 @@ class Variable:
 
     name: str
     default: Any = None
-    """The default value if this is a constant in the template's source, else None."""
+    """The default value if it's a constant in the template's source, else None."""
     changes: tuple[Any, ...] = ()
-    """Those of the tried values that change the prompt of a short conversation."""
+    """The tried values that change the prompt of a short conversation."""
 
 
 @kept(4_000)
 def own_variables(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
     """Return the template variables that a caller may set, by name. Standard variables are left out."""
     names = sorted(template.variables - NOT_SET - {capabilities.tools_variable})
-    usual = (_prompt(template, capabilities), None)  # If the template rejects a value, the value counts as no change.
+    # A value that the template rejects counts as one that doesn't change the prompt.
+    usual = (_prompt(template, capabilities), None)
     found: dict[str, Variable] = {}
     for name in names:
         changes = tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in usual)

@@ -98,7 +98,7 @@ def _state(moves: Mapping[str, str], node: Stopped, branches: Mapping[str, str],
     # matches it.
     options = [f"{_text(character)} {branches[stop]}" for character, stop in moves.items() if stop in branches]
     options += [f"{_text(character)} {names[onward]}" for character, onward in moves.items() if onward in names]
-    # In the state `</` of the stop `</s>`, `s` continues the stop, `<` leads to the state `<`, and other characters lead to the start
+    # For example, after `</` of the stop `</s>`, `s` continues the stop, `<` leads to the state `<`, and any other character to the start
     # state.
     options.append(f"{_class(tuple((c, c) for c in moves), negated=True)} {names['']}")
     return " | ".join([*options, '""'] if node.at_end else options)
@@ -148,7 +148,7 @@ def text_pieces(text: str) -> list[str]:
     r"""Split a string into pieces that engines read correctly. Most strings are a single piece.
 
     xgrammar 0.2.7 and 0.2.8 convert a character below U+0100 to an escape such as `\xE9`. If hexadecimal digits follow the escape, these
-    releases read the digits as part of the escape. So they would reject the word `Québec` if it were a single string.
+    releases read them as part of the escape. So they would reject the word `Québec` if it were a single string.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']
@@ -175,7 +175,7 @@ def _class(ranges: Ranges, *, negated: bool) -> str:
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
-    # Put escapes such as `\x01` last, because no digit may follow them.
+    # Put escapes such as `\x01` last, because a digit after them would be read as part of the escape.
     plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
     caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
@@ -222,7 +222,7 @@ def automaton(stops: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     falls_to: dict[str, str] = {}
     queue = [""]
     for prefix in queue:
-        # After `</`, a second `<` restarts the stop. So a state also has the moves of its longest suffix that is a prefix of a stop.
+        # After `</`, a second `<` restarts the stop. So a state also has the transitions of its longest suffix that is a prefix of a stop.
         fallback = moves[falls_to[prefix]] if prefix else {}
         own = children[prefix]
         falls_to |= {target: fallback.get(character, "") for character, target in own.items()}

@@ -21,9 +21,11 @@ from unrender.nodes import Grammar
 _STEPS = 300_000
 """Maximum number of steps to parse one prefix of a call."""
 _OPENERS = 4
-"""Maximum number of earlier openers that are tried as the start of the sequence that contains the call. The nearest are tried first."""
+"""Maximum number of earlier openers that are tried as the start of the sequence that contains the call. The nearest openers are tried
+first.
+"""
 _STRANGE = "\ue000"
-"""A character used to test whether arbitrary text is allowed at a position. No marker, name or key contains it."""
+"""A character for testing whether arbitrary text is allowed at a position. No marker, name or key contains it."""
 _MARKS = 64
 """Maximum number of markers, or of quotation marks, that are examined in one call."""
 
@@ -33,11 +35,11 @@ class Begun:
     """The valid prefix of a broken call."""
 
     cut: int
-    """End of the valid prefix in the output."""
+    """Position in the output where the valid prefix ends."""
     text: str
     """The valid prefix, starting at the first marker of the sequence of calls that contains it."""
     request: Request
-    """Request for the rest of the answer. It allows only the named tool if the prefix could also start a call of another tool."""
+    """Request for the rest of the answer. The request allows only the named tool if the prefix could also start a call of another tool."""
 
 
 def good_beginning(
@@ -73,7 +75,7 @@ def good_beginning(
     found: Begun | None = None
     for opened in [*_openings(runs[0], output, start), *prompted]:
         cut = _good(runs[0], grammar, opened, output[start:stop], end - start, begun=begun)
-        # The name has to be kept, since the model could otherwise call another tool.
+        # Require the name to be kept, since the model could otherwise call another tool.
         if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
             continue
         found = Begun(start + cut, opened + output[start : start + cut], named)
@@ -104,7 +106,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
     """Return the length of the valid prefix of `call`. Returns None if `opened` isn't valid, or if the prefix is empty and `begun` is
     False.
 
-    `opened` is the text before the call, and `end` is the position where the call broke.
+    `opened` is the text before the call, and `end` is the position of the call's error.
     """
 
     def free(at: int) -> bool:
@@ -121,7 +123,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
     cut = read - len(opened)
     bare = len(call[:cut].rstrip())
     for start, stop in _markers(calls, call):
-        # Either the value before this marker was never closed, as in `<a>1</call>` or `{"a": "1}</call>`, or the call breaks after the
+        # Either the value before this marker was never closed, as in `<a>1</call>` or `{"a": "1}</call>`, or the error comes after the
         # value's closer, as in `<a>1</a>2</a>`.
         if start <= cut and free(start) and (stop >= bare or free(stop)):
             string = _before_string(quote, call, start, free)
@@ -136,18 +138,18 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
 
 
 def _before_quote(quote: re.Pattern[str], call: str, cut: int, bare: int, free: Callable[[int], bool]) -> int:
-    """Return the end of the valid prefix for a call that breaks at `cut`, inside or directly after a string. `bare` is the position before
-    the whitespace at `cut`.
+    """Return the end of the valid prefix of a call that becomes invalid at `cut`, inside or directly after a string. `bare` is the position
+    before the whitespace at `cut`.
 
     `quote` matches the marks that start and end strings.
     """
     mark = next((mark for mark in quote.finditer(call, max(bare - _MARKS, 0), bare) if mark.end() == bare), None)
-    # `"say "hi""` breaks after a mark that wasn't meant to end the string. Cut off the whole string, since the text before the mark may be
-    # incomplete.
+    # For example, `"say "hi""` becomes invalid after a mark that wasn't meant to end the string. Cut off the whole string, since the text
+    # before the mark may be incomplete.
     if mark is not None:
         string = _before_string(quote, call, mark.start(), free) if free(mark.start()) else None
         return mark.start() if string is None else string
-    # The string may also break inside, e.g. at a line break, which JSON strings can't contain.
+    # The string itself may also be invalid, e.g. because of a line break, which JSON strings can't contain.
     string = _before_string(quote, call, bare, free) if cut < len(call) and free(bare) else None
     return cut if string is None else string
 

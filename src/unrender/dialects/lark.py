@@ -161,7 +161,7 @@ def _any_of(texts: list[str]) -> str:
 def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
     """Return a pattern for the exceptions from the text up to `stop`: longer stops, and exact strings, which have their own rules."""
     ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
-    # Otherwise, `<b></x>` could be both an exact string and text up to `</x>`, and a lexer can't decide between these.
+    # Without this pattern, `<b></x>` could be both an exact string and text up to `</x>`, and a lexer can't decide between the two.
     exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
     return f"{ends} & ~/{exact}/" if exact else ends
 
@@ -275,4 +275,4 @@ def _is_step(node: Node | Stopped) -> bool:
 
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
-"""Returns a value as JSON. Reuses one encoder, because `json.dumps` would create an encoder for each call."""
+"""Return a value as JSON. This reuses one encoder, because `json.dumps` would create an encoder for each call."""

@@ -1,7 +1,7 @@
 """Writes the grammar for the rest of an answer in each dialect, from the format, the request and the prefill.
 
 Strategy: the grammar of the complete answer is expanded and matched against the prefill. The unmatched part is the grammar of the rest.
-Grammars and triggers are cached. Turns with equal formats, requests and prefills share them.
+Grammars and triggers are cached. Turns with equal formats, requests and prefills share these grammars and triggers.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Remainder:
         if self.in_call or is_long(spelled):
             return Written(json.dumps(write_ebnf(spelled)), spelled.unsupported if self.in_call else ())
         native = self._expansion(Values.NATIVE)
-        # Report the unenforced keywords of both forms, because values that the engine doesn't support are spelled out.
+        # Report the unenforced keywords of both expansions, because values that the engine doesn't support are spelled out.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
         return Written(json.dumps(thawed(write_structural_tag(native, spelled))), tuple(lost))
 
@@ -130,8 +130,8 @@ class Remainder:
             return self._handmade(self.handmade, values, roles=roles)
         if self.in_call:
             expansion = self._calls(values, roles=roles)
-            # Try strict matching first, because loose matching is ambiguous: the space in `hour = ` may also be the start of the line that
-            # ends a value.
+            # Try strict matching first, because loose matching is ambiguous. For example, the space in `hour = ` may also start the line
+            # that ends a value.
             whole, prefill = expansion.grammar, (self.prefill,)
             rest = resume_any(whole, prefill) or resume_any(whole, prefill, loose=True)
             if rest is None:
@@ -141,11 +141,11 @@ class Remainder:
             raise GrammarError(
                 "tool_choice: a call is required, but this template doesn't support tool calls; pass tool_format"
             )
-        # The prefill may contain content, reasoning or the start of a call. The grammar covers the rest.
+        # The prefill may contain content, reasoning or the start of a call. The grammar covers the rest of the answer.
         whole = Grammar(answer_of(self.format, self.request).written)
         if run is None:
             return self._resumed(expand(whole, values, self.limits, roles=roles))
-        # If an engine waits for a trigger, its grammar applies from the trigger on. So the calls alone are an alternative to the answer.
+        # If an engine waits for a trigger, it applies the grammar from the trigger on. So the calls alone are an alternative to the answer.
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.limits, roles=roles)
         both = expansion.grammar
@@ -243,8 +243,8 @@ class Remainder:
     def _block(self) -> Iterator[str]:
         """Yield the format's own text for a reasoning block that the prompt has opened.
 
-        The whitespace may differ, and the prompt may have closed the block. If it has, one string is yielded for each text that may follow
-        a block.
+        The prompt's whitespace may differ from the format's, and the prompt may already have closed the block. If the block is closed, one
+        string is yielded for each text that may follow a block.
         """
         markers, turn = self.format.reasoning, self.format.turn
         # Allow other whitespace: the format's marker may be `<think>\n` although the prompt ends with `<think>`.
@@ -315,7 +315,7 @@ def resume_after(grammar: Grammar, prefill: str) -> Grammar:
 def resume_any(grammar: Grammar, prefill: Iterable[str], *, loose: bool = False) -> Grammar | None:
     """Return the grammar for the text after one of the strings in `prefill`, or None if no answer starts with any of them.
 
-    If `loose`, whitespace around brackets, colons and commas of markers may differ from the grammar.
+    If `loose` is True, whitespace around brackets, colons and commas of markers may differ from the grammar.
 
     >>> resume_any(Grammar(Literal("<think>")), ("a", "b")) is None
     True
@@ -401,7 +401,7 @@ def _ways(
     match head:
         case Literal(literal) | nodes.Layout(literal) if loose:
             read, end = _along(literal, text, at)
-            # If the rest of the literal is only whitespace, it may be missing.
+            # If the rest of the literal is only whitespace, that whitespace may be missing.
             if end == len(text) and read < len(literal):
                 yield (Literal(literal[read:]), *tail), end
             elif not literal[read:].strip():
@@ -409,7 +409,7 @@ def _ways(
         case Literal(literal) | nodes.Layout(literal):
             if text.startswith(literal, at):
                 yield tail, at + len(literal)
-                # The prompt ends within the literal. After `<th` of `<think>`, `ink>` remains.
+                # The prefill ends within the literal. After `<th` of `<think>`, `ink>` remains.
             elif literal.startswith(text[at : at + len(literal)]):
                 yield (Literal(literal[len(text) - at :]), *tail), len(text)
         case Until(stops) | nodes.Tag(_, Until(stops)):

@@ -35,7 +35,7 @@ _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 
 _REDRAWS = 20
-"""Maximum number of new attempts if an object in the sampled text has a duplicate key."""
+"""Maximum number of further attempts if an object in the sampled text has a duplicate key."""
 
 _OPENERS = dict(zip(nodes.Role, nodes.MARKS, strict=False))
 _CLOSER = nodes.MARKS[-1]
@@ -143,7 +143,7 @@ class _Walk:
         return "".join(text)
 
     def step(self, node: nodes.Node) -> tuple[str, Sequence[nodes.Node]]:
-        """Take one step of the walk. Returns text, and the nodes to visit in place of `node`."""
+        """Visit one node of the walk. Returns the text that this step adds, and the nodes to visit in place of `node`."""
         match node:
             case nodes.Literal(text):
                 return text, ()
@@ -198,7 +198,7 @@ class _Walk:
         return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
 
     def text(self, node: Stopped) -> tuple[str, Sequence[nodes.Node]]:
-        """Return text up to and including a stop, and the rule after the stop, if there is one."""
+        """Return text up to and including a stop, and a tuple with the rule after the stop. At the end of the output, the tuple is empty."""
         able = [(stop, ref) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
         # Free text contains no marks, so remove the marks from stops.
@@ -211,7 +211,7 @@ class _Walk:
         return self.words(stops, stop.translate(_UNMARKED)) + stop, (following,)
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
-        """Return free text that precedes `ending`. Together, they contain no complete stop except at the very end."""
+        """Return free text that precedes `ending`. The text plus `ending` contains no stop string, except at the very end."""
         text = ""
         for _ in range(self.count(0, 12)):
             piece = self.word(stops)
@@ -237,7 +237,7 @@ def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
 
 
 ENDLESS = 10**9
-"""Cost of a node without finite samples."""
+"""The cost that marks a node without finite samples."""
 
 
 def rule_costs(rules: Mapping[str, nodes.Node | Stopped]) -> dict[str, int]:

@@ -33,13 +33,13 @@ TagFormat = dict[str, Any]
 _PART = 25
 """Minimum length of one part of a schema in a tree, without names and values: `{"x": {"type": "string"}}, `."""
 _PLACES = 2
-"""Usual number of copies of a call in a tree: one for the first call, and one for the next calls."""
+"""Usual number of copies of a call in a tree: one for the first call, and one for all later calls."""
 SHORT = 8_000
 """Length up to which a tree is always used, so that small requests benefit from the engine's own features."""
 
 
 def is_long(spelled: Expansion) -> bool:
-    """Return whether a grammar should be written as EBNF, because it is too long for a tree and EBNF enforces all of its schema keywords.
+    """Return whether a grammar is too long for a tree, and EBNF enforces all of its schema keywords.
 
     Engines compile such EBNF in half the time.
     """
@@ -55,7 +55,7 @@ def write_ebnf(spelled: Expansion) -> TagFormat:
 def write_structural_tag(native: Expansion, spelled: Expansion) -> TagFormat:
     """Return an expanded grammar as a structural tag in plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
-    `spelled` is the same grammar with JSON spelled out. It is written as EBNF if the tree would be too long.
+    `spelled` is the same grammar with JSON spelled out. The grammar is written as EBNF if the tree would be too long.
     """
     lowered = lower(native.grammar, for_lexer=False, steps=native.limits.grammar_steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
@@ -74,7 +74,7 @@ def _tree_order(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset
     depths: dict[str, int] = {}
     for name in leaves_first(below):
         depths[name] = 1 + max((depths[other] for other in below[name]), default=-1)
-    # Recursive rules, and rules that refer to them, are missing in `depths`.
+    # Recursive rules, and rules that refer to them, are missing from `depths`.
     return list(depths) if depths.keys() == below.keys() and depths[root] <= MAX_GRAMMAR_DEPTH else []
 
 
@@ -177,7 +177,7 @@ _COMMON = frozenset(
         *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum"),
     )
 )
-"""Schema keywords that xgrammar enforces exactly. It ignores or weakens other keywords, and rejects some patterns."""
+"""Schema keywords that xgrammar enforces exactly. xgrammar ignores or weakens other keywords, and rejects some patterns."""
 
 
 def _json(schema: JsonSchema) -> TagFormat:
@@ -220,7 +220,7 @@ def _text_before(node: Stopped, stop: str) -> TagFormat:
 
 
 def _are_whole(stops: tuple[str, ...]) -> bool:
-    """Return whether each stop is a single piece, because engines misread stops that have to be split into pieces."""
+    """Return whether each stop is a single piece. Engines misread stops that have to be split into several pieces."""
     return all(len(text_pieces(stop)) == 1 for stop in stops)
 
 

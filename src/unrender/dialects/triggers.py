@@ -53,7 +53,8 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
         return ()
     opener = calls.openers[0].core
     called = _before_name(calls, opener) + _names(calls, request.tools or ())
-    # The prompt may end with the opener `>>>`. The first call then starts with its name `f`, and only later calls start with `>>>`.
+    # The prompt may end with the opener `>>>`. The first call in the answer then starts with its name `f`, and only later calls start with
+    # `>>>`.
     found: list[Trigger] = []
     if prefill.endswith(opener):
         found.append(Trigger("pattern", f"^({called})"))
@@ -69,7 +70,8 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
 
 
 def _marker(opener: str, format: Format) -> str:
-    """Return the part of `opener` that identifies a call, which is a special token or the complete opener. Returns "" if there is none.
+    """Return the part of `opener` that identifies a call, which is a special token or the complete opener. Returns "" if no part identifies
+    a call.
 
     Ordinary text, the start of any JSON, and text of other parts of an answer don't identify a call.
     """
@@ -91,7 +93,7 @@ def _names(calls: Calls, tools: Iterable[Tool]) -> str:
     parts = calls.function[0 if calls.function[0] is Slot.NAME else 1 :]
     if parts[:1] != (Slot.NAME,):
         return ""
-    # `f` alone would match in `for example`, so the trigger includes the first character after the name.
+    # The name `f` alone would match in `for example`, so the trigger includes the first character after the name.
     after_name = literal_of(*parts[1:2])
     return f"(?:{'|'.join(re.escape(tool.name) for tool in tools)}){re.escape(after_name[:1])}"
 

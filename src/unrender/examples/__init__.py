@@ -1,6 +1,6 @@
 """Generates example answers that a sensible model might write, without a model.
 
-`making` generates the answer to a turn and its conversation. `values` generates arguments that match the schemas. The same turn and seed
+`making` generates an answer from a turn and its conversation. `values` generates arguments that match the schemas. The same turn and seed
 always give the same answer.
 """
 

@@ -38,7 +38,7 @@ _COMMON = frozenset(
         "want were what when where which will with would your"
     )
 )
-"""Words that don't help to identify a tool."""
+"""Common words, which don't help to identify a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class _Plan:
 
     content: str = ""
     value: Any = None
-    """The value of the content if it's JSON, otherwise None."""
+    """The content's value if the content is JSON, otherwise None."""
     calls: tuple[tuple[str, Any], ...] = ()
     """The names and arguments of the calls."""
     thought: str = ""
@@ -73,7 +73,7 @@ def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed:
 
 
 def _asked(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[str, str]]]:
-    """Return the last question, and the name and result of each call after it. A missing result is ""."""
+    """Return the last question, and the name and result of each call after it. The result of an unanswered call is ""."""
     last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     names: dict[str, str] = {}
     results: dict[str, str] = {}
@@ -100,7 +100,7 @@ def _text(content: Any) -> str:
 
 
 def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.Random) -> Iterator[_Plan]:
-    """Yield sensible messages, with the best one first."""
+    """Yield sensible messages for an answer, the best one first."""
     request = turn.request
     asked = _wanted(turn, question, [name for name, _ in done])
     if asked:
@@ -121,7 +121,7 @@ def _plans(turn: Turn, question: str, done: list[tuple[str, str]], draw: random.
 
 
 def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield contents for an answer without calls, with the best one first."""
+    """Yield possible contents of an answer without calls, the best one first."""
     results = [f"{name} returned {_plainly(text)}." for name, text in done if _plainly(text)]
     if results:
         yield " ".join(results)
@@ -133,7 +133,7 @@ def _contents(tools: Sequence[Tool] | None, question: str, done: list[tuple[str,
 
 
 def _plainly(text: str) -> str:
-    """Return a text without characters that may be part of markers."""
+    """Return the text without characters that may be part of markers."""
     kept = " ".join(re.sub(r"[^\w\s.,'°%/-]", " ", text).split())
     return kept[:MAX_SHOWN].strip(" .,")
 
@@ -153,8 +153,8 @@ def _wanted(turn: Turn, question: str, called: list[str]) -> list[Tool]:
 
 
 def _place(name: str, question: str) -> int:
-    """Return the position of a tool's name in a question, which may also contain the name as separate words. Returns -1 if the name isn't
-    found.
+    """Return the position of a tool's name in a question. The question may also contain the name as separate words. Returns -1 if the name
+    isn't found.
     """
     words = r"\W*".join(map(re.escape, words_of(name)))
     found = re.search(rf"(?<!\w)(?:{re.escape(name)}{'|' + words if words else ''})(?!\w)", question, re.IGNORECASE)
@@ -178,7 +178,7 @@ def _described(tool: Tool) -> str:
 
 
 def _roots(text: str) -> set[str]:
-    """Return the stems of the significant words in a text. Thanks to stems, `rain` and `raining` match."""
+    """Return the stems of the significant words in a text. For example, `rain` and `raining` have the same stem."""
     return {word[:5] for word in re.findall(r"\w{4,}", text.lower()) if word not in _COMMON}
 
 
@@ -217,7 +217,7 @@ def _narrowed(turn: Turn, plan: _Plan) -> Request:
 
 
 def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
-    """Return a sampled text with its random words replaced. The first span of each role gets the message's own text."""
+    """Return a sampled text with its random words replaced. The first span of each role is replaced with the message's own text."""
     parser = turn.parser()
     parser.finish(text=text)
     if len(parser.message.tool_calls) != len(plan.calls):
@@ -241,7 +241,7 @@ def _read(turn: Turn, text: str) -> Message:
 
 
 def _means(message: Message, plan: _Plan, begun: Message) -> bool:
-    """Return whether a message matches the plan. Text that the prefill contains is ignored."""
+    """Return whether a message matches the plan. Text from the prefill is ignored in this comparison."""
     content = message.content.removeprefix(begun.content).strip()
     said = content == plan.content if plan.value is None else _json(content) == plan.value
     calls = tuple((call.name, _json(call.arguments_json)) for call in message.tool_calls)

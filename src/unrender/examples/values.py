@@ -1,8 +1,8 @@
 """Generates readable example values for JSON Schemas, such as those in documentation.
 
 Strategy: the schema's own values come first (`const`, `examples`, `default`, `enum`), then values for its format, then words from the
-property's name and the question. Each guess is checked against the schema. If no guess is valid, a value is sampled from the schema's
-grammar.
+property's name and the question. Each of these guesses is checked against the schema. If no guess is valid, a value is sampled from the
+schema's grammar.
 
 Rules: the same schema, name and question give the same value. The schema always allows the returned value.
 """
@@ -79,7 +79,7 @@ _TEXTS: Mapping[str, str] = {
     "id": "a1",
 }
 _SHALLOW = 4
-"""Depth up to which a list gets an item, even if the schema allows an empty list."""
+"""Maximum depth of lists that get an item even if the schema allows an empty list."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROPER = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]{2,}(?: [A-Z][^\W\d_]+)*")
 """Matches capitalized names inside a sentence. The first word is excluded, because it's always capitalized."""
@@ -87,7 +87,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,6})?(?![\w.])")
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of an identifier in lower case.
+    """Return the words of an identifier, in lower case.
 
     >>> words_of("getUser_name2")
     ['get', 'user', 'name']
@@ -161,12 +161,12 @@ class _Writer:
         return found if isinstance(found, Mapping) else None
 
     def rooted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a schema that includes the root's definitions, so that it can be used on its own."""
+        """Return a subschema with the root's definitions added, so that it can be used on its own."""
         kept = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
         return {**kept, **schema}
 
     def guesses(self, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:
-        """Yield values, with the most readable ones first. Some of them may be invalid."""
+        """Yield values, with the most readable ones first. Some of these values may violate the schema."""
         if "const" in schema:
             yield schema["const"]
         if options := _list(schema, "enum"):
@@ -184,7 +184,7 @@ class _Writer:
             yield from self.of_kind(kind, schema, name, depth)
 
     def of_kind(self, kind: str, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:
-        """Yield guesses of one JSON type."""
+        """Yield guesses at a value of one JSON type."""
         match kind:
             case "object":
                 yield self.object(schema, depth)

@@ -47,7 +47,7 @@ class Explanation:
     events: tuple[Event, ...]
     stops: tuple[Stop, ...] = ()
     tolerances: tuple[str, ...] = ()
-    """Deviations from the template's syntax that were tolerated."""
+    """Tolerated deviations from the template's syntax."""
     nearest: Nearest | None = None
     hints: tuple[Hint, ...] = ()
     expected: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Explanation:
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 _FOUND = 40
-"""Maximum number of characters shown of unexpected text."""
+"""Maximum number of characters of unexpected text to show."""
 
 
 def explain(
@@ -144,7 +144,8 @@ def _own(spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def _stop(malformed: Malformed, output: str) -> Stop:
-    # Within a call, `position` is that of the unexpected character. For other parts, it's the start, and `text` is the text parsed so far.
+    # Within a call, `position` is that of the unexpected character. For other parts, `position` is the start of the part, and `text` is the
+    # text parsed so far.
     taken = len(malformed.text) if len(malformed.text) > 1 else 0
     position = malformed.position + taken
     found = output[position : position + _FOUND].split("\n", maxsplit=1)[0] or output[position : position + 1]

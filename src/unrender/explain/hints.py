@@ -31,7 +31,7 @@ _QUOTED = 60
 """Maximum number of characters quoted after the end of an answer."""
 _DECODER = json.JSONDecoder()
 Advice = tuple[str, str]
-"""An observation and a fix, without final full stops."""
+"""An observation and a suggested fix, both without a final full stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Case:
     reading: AnswerReading
     nearest: Nearest | None
     best: AnswerReading
-    """The result with the nearest syntax, or with the template's own syntax if none is better."""
+    """The parsing result with the nearest syntax, or with the template's own syntax if no other is better."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -63,18 +63,18 @@ class Case:
 
 
 def _no_tools(case: Case) -> Iterator[Advice]:
-    """Check for calls if no tools were offered."""
+    """Check for calls although no tools were offered."""
     turn = case.reading.turn
     if turn.request._calls_allowed:
         return
-    # Parse again without a list of tools, which finds calls of any name.
+    # Parse the output again without a list of tools, to find calls of any name.
     anything = replace(turn.request, tools=None, tool_choice="auto")
     if AnswerReading.of(replace(turn, request=anything), case.reading.output).whole_calls:
         yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"
 
 
 def _no_call_syntax(case: Case) -> Iterator[Advice]:
-    """Check for possible calls if the template writes none."""
+    """Check for possible calls if the template doesn't support any."""
     format = case.reading.turn.format
     if format.tools.mode is ToolMode.NONE and _called(case):
         text = f"the template doesn't write calls, but {_listed(_called(case))} seems to be called"
@@ -82,7 +82,7 @@ def _no_call_syntax(case: Case) -> Iterator[Advice]:
 
 
 def _unknown_tool(case: Case) -> Iterator[Advice]:
-    """Check for calls of unknown tools. If nothing was malformed, only names similar to a tool's name count."""
+    """Check for calls of unknown tools. Unless some text is malformed, only names similar to a tool's name are reported."""
     if not case.tools:
         return
     turn = case.reading.turn
@@ -126,7 +126,7 @@ def _stripped(case: Case) -> Iterator[Advice]:
 
 
 def _mutilated(case: Case) -> str:
-    """Return a description of the damage to the template's syntax, and of the calls that are found despite the damage.
+    """Describe the damage to the template's syntax, and the calls that are found despite the damage.
 
     Returns "" if no calls are found.
     """
@@ -197,7 +197,7 @@ def _after_end(case: Case) -> Iterator[Advice]:
 
 
 def _inside(format: Format) -> Iterator[str]:
-    """Yield the markers between the parts of an answer. An end-of-turn string that occurs in one of them doesn't end the answer."""
+    """Yield the markers between the parts of an answer. An end-of-turn string in one of these markers doesn't end the answer."""
     tools, turn = format.tools, format.turn
     yield from (*tools.markers, tools.separator)
     yield from (part for part in tools.function if not isinstance(part, Slot))
@@ -255,7 +255,7 @@ def _lone_closer(case: Case) -> Iterator[Advice]:
     end = markers.end.strip()
     turn = reading.turn.format.turn
     if any(end in text for text in (turn.end, *turn.ends, reading.turn.format.content.end)):
-        return  # The end marker also ends other parts, so it isn't evidence of reasoning.
+        return  # This end marker also ends other parts, so it isn't evidence of reasoning.
     at = reading.output.find(end) if end else -1
     before = reading.output[:at] if at > 0 else ""
     if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:

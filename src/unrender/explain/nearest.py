@@ -59,7 +59,7 @@ class AnswerReading:
 
     @cached_property
     def unread(self) -> str:
-        """The text outside of calls. Text of calls is replaced with spaces, so that positions remain valid."""
+        """The text outside of calls. The text of calls is replaced with spaces, so that positions remain valid."""
         return self._only(UNREAD)
 
     @cached_property
@@ -81,7 +81,7 @@ class AnswerReading:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Sort key, in which higher is better. A better result has more complete calls, less malformed text, and less remaining text."""
+        """Sort key of the result; higher is better. Better results have more complete calls, and less malformed or remaining text."""
         return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())
 
 
@@ -100,7 +100,7 @@ class Nearest:
 
 
 def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]:
-    """Return the best syntax that finds more calls than the template's own, and its parsing result.
+    """Return the best syntax that finds more calls than the template's own, and the result of parsing with it.
 
     Returns None and the given result if no syntax finds more calls, or if there's no text outside of calls.
     """
@@ -119,7 +119,7 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
 
 
 def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
-    """Parse the same output with only this call syntax. Returns None if the syntax is invalid for the format."""
+    """Parse the same output with only this call syntax. Returns None if the format can't use this syntax."""
     try:
         format = replace(reading.turn.format, tools=syntax, tolerated=())
     except FormatError:
@@ -128,7 +128,7 @@ def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
 
 
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
-    """Yield damaged versions of the template's syntax with descriptions. Engines and tokenizers cause such damage."""
+    """Yield damaged versions of the template's syntax with descriptions. Engines and tokenizers can damage output in these ways."""
     tools = format.tools
     if tools.mode is ToolMode.NONE:
         return
@@ -151,7 +151,7 @@ def call_text(call: ToolCall) -> str:
 
 @cache
 def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
-    """Return the candidate syntaxes, with their names and reasons."""
+    """Return the candidate syntaxes, each with its name and the reason for it."""
     common = ((item.name, item) for item in common_calls())
     declared = ((f"the declared format {item.name!r}", item) for item in declared_formats())
     return tuple((name, item.why, tools) for name, item in (*common, *declared) for tools in item.format.syntaxes)
@@ -172,7 +172,7 @@ def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
 
 
 def without(text: str, tokens: tuple[str, ...]) -> str:
-    """Return `text` with the tokens removed."""
+    """Return `text` without any of `tokens`."""
     for token in tokens:
         text = text.replace(token, "")
     return text

@@ -33,7 +33,7 @@ class PicturePiece:
     text: str
     role: str
     field: str
-    """Path of the format's field, e.g. `tools.separator`. The evidence for the part has the same path."""
+    """Path of the field in the format, e.g. `tools.separator`. The part's evidence has the same path."""
 
 
 def pictures(
@@ -41,8 +41,8 @@ def pictures(
 ) -> list[tuple[PicturePiece, ...]]:
     """Return sample answers as sequences of parts.
 
-    Usually, there's one answer with content and a call. If the template doesn't render content and calls together, there's one answer for
-    each. If the end of turn after calls is different, it's taken from `evidence`.
+    Usually, there's one answer with content and a call. If the template doesn't render content and calls together, there's one answer with
+    content and one with a call. If calls are followed by a different end of turn, that text is taken from `evidence`.
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
@@ -105,7 +105,7 @@ def _between(markers: Reasoning | Content, name: str) -> Iterator[PicturePiece]:
 
 
 def call_picture(tools: CallSyntax) -> Iterator[PicturePiece]:
-    """Yield the parts of a section with one call."""
+    """Yield the parts of a section of calls that contains one call."""
     around = [list(_marker(text, f"tools.{field}")) for text, field in zip(tools.markers, MARKERS, strict=True)]
     inside = (
         _arguments(tools.arguments) if part is Slot.ARGUMENTS else _part(part, "tools.function")

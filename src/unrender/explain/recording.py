@@ -57,8 +57,8 @@ class Replay:
 def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
     """Feed recorded chunks to a new `parser()`, then the same text in other chunkings, and compare the results.
 
-    The other chunkings are a single chunk, single characters, and every split in two. If there are too many splits, evenly spaced ones are
-    used.
+    The other chunkings are a single chunk, single characters, and every split in two. If there are too many such splits, only evenly spaced
+    ones are tried.
 
     >>> from unrender import ChatTemplate
     >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")
@@ -127,15 +127,15 @@ def _fed(parser: Parser, chunks: Sequence[str]) -> tuple[Message, list[Event]]:
 
 
 def _cuts(length: int) -> range:
-    # Parsing all splits of n characters takes time proportional to n². An output of 1,400 characters is split everywhere, and one of 14,000
-    # at every hundredth position.
+    # Parsing all splits of n characters takes time proportional to n². So an output of 1,400 characters is split everywhere, but one of
+    # 14,000 only at every hundredth position.
     every = max(1, -(-length * length // _CHARACTERS))
     return range(1, length, every)
 
 
 def _comparable(events: Sequence[Event]) -> list[Event]:
-    """Return the events without quoted malformed text, and with adjacent text merged. The quotes and the splits depend on chunk boundaries
-    by design.
+    """Return the events without quoted malformed text, and with adjacent text merged. By design, the quoted text and the splitting of text
+    events depend on chunk boundaries.
     """
     quiet = [replace(event, text="") if isinstance(event, Malformed) else event for event in events]
     return [event for event in joined_events(quiet) if not isinstance(event, MessageFinished)]

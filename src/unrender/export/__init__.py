@@ -3,10 +3,10 @@
 The result is the `response_template` of transformers, vLLM and SGLang: a JSON object with fields, and patterns that open and close them.
 This module creates the fields. `response_calls` creates the field for calls, and all patterns.
 
-Strategy: text that belongs to no other field is content. If reasoning has no opener, such text is reasoning. Markers around content, joints
-and ends of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even white space
-left between them would be a second region of content, and replace the first. For the same reason, reasoning only opens at the start of an
-answer or of a message in it. Openers at other positions are content, so no text is lost.
+Strategy: text that belongs to no other field is content, or reasoning if reasoning has no opener. Markers around content, joints and ends
+of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even white space left
+between them would be a second region of content, and replace the first. For the same reason, reasoning opens only at the start of an answer
+or of a message within the answer. Openers at other positions are content, so no text is lost.
 
 Rule: verbatim text is preserved exactly. A Format that can't be expressed raises `ExportError`; a partial loss is an `Omission`.
 """
@@ -99,7 +99,7 @@ def _fields(format: Format, reasoning: str) -> Iterator[tuple[str, dict[str, Any
 
 
 def _text(**anchors: str) -> dict[str, Any]:
-    """Return a field of verbatim text between the patterns `open` and `close`."""
+    """Return a field for verbatim text between matches of the patterns `open` and `close`."""
     patterns = {f"{name}_pattern": pattern for name, pattern in anchors.items() if pattern}
     return {**patterns, "content": "text", "content_args": {"strip": False}}
 
@@ -181,7 +181,7 @@ def _wrappers(format: Format) -> Iterator[str]:
 def _joints(format: Format) -> Iterator[str]:
     turn = format.turn
     for joint in (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content):
-        # If a joint starts with an end of turn, a parser may stop at that end. Therefore also match the rest of the joint alone.
+        # If a joint starts with an end of turn, a parser may stop right after that text. Therefore also match the rest of the joint alone.
         rests = dict.fromkeys(joint.strip().removeprefix(end.strip()).strip() for end in ("", turn.end, *turn.ends))
         bare = joint.strip()
         yield from (beside_text(joint.replace(bare, rest), beside_layout([rest])) for rest in rests if rest)

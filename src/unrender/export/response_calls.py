@@ -31,11 +31,11 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _CONTROLS = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 ANYWHERE = r"\s*"
-"""Pattern for layout between two parts that aren't verbatim text."""
+"""Pattern for layout between two parts, neither of which is verbatim text."""
 
 
 def escaped_pattern(text: str) -> str:
-    r"""Return a pattern for exactly this text, as readable as possible.
+    r"""Return a readable pattern that matches exactly this text.
 
     >>> print(escaped_pattern('<|x|> {"a"'))
     <\|x\|> \{"a"
@@ -67,7 +67,7 @@ def beside_text(marker: str, core: str) -> str:
 
 
 def beside_layout(parts: Sequence[Part]) -> str:
-    """Return a pattern for a sequence of literals and slots that allows any amount of layout in the literals."""
+    """Return a pattern for a sequence of literals and slots, with any amount of layout in the literals."""
     pattern = ""
     for i, part in enumerate(parts):
         if isinstance(part, Slot):
@@ -135,12 +135,12 @@ TemplateField = dict[str, Any]
 _PLACEHOLDER = re.compile(r"\w+")
 """Matches keys that a transform can name."""
 _LEAST_MARKER = 3
-"""Minimum length of a marker between calls. Shorter strings are common in ordinary text."""
+"""Minimum length of a marker that separates calls. Shorter strings are common in ordinary text."""
 _VALUES: Mapping[ExportedNotation, TemplateField] = {
     ExportedNotation.TEXT: {"name": "text", "args": {"strip": False}},
     ExportedNotation.JSON: {"name": "json", "args": {"allow_non_json": True}},
 }
-"""Parsers for values between markers."""
+"""Parsers of the response template for values between markers, by notation."""
 
 
 def calls_field(format: Format, calls: Calls) -> TemplateField:
@@ -326,7 +326,7 @@ def _closers(format: Format, calls: Calls, tail: Sequence[Part], opened: str) ->
 
 
 def _closer_after(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer after a bracket. A closer that doesn't follow a bracket is part of a JSON string."""
+    """Return a pattern for a closer after a bracket. If a closer doesn't follow a bracket, it's part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 

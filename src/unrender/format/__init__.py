@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 2
-"""Version of the generated JSON. Version 1 is accepted unless it uses removed fields."""
+"""Version of the generated JSON. JSON of version 1 is accepted unless it contains removed fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Format:
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
-    """The markers around content before calls; None if they are the same as in `content`."""
+    """The markers around content before calls; None if they're the ones in `content`."""
     tools: CallSyntax = CallSyntax()
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are parsed but never generated, in order of preference."""
@@ -111,7 +111,7 @@ class Format:
 
     @property
     def _wrapper_alone(self) -> Content:
-        """The markers around content without reasoning. Some formats have no markers in that case."""
+        """The markers around content without reasoning. Some formats use markers only after reasoning."""
         unwrapped = self.content.mode is ContentMode.WRAPPED_WITH_REASONING and self.reasoning.end
         return Content() if unwrapped else self.content
 
@@ -155,7 +155,7 @@ class Format:
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Create a format from the result of `to_dict`. Raises `FormatVersionError` or `FormatError` with the path."""
+        """Create a format from the result of `to_dict`. Raises `FormatVersionError`, or `FormatError` with the field's path."""
         if not isinstance(data, dict):
             raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         version = data.get("version")
@@ -172,7 +172,8 @@ class Format:
     def named(cls, name: str) -> Format:
         """Return the declared format with this name, e.g. "qwen3".
 
-        Raises `FormatError`, listing the known names, if the name is unknown. It's also raised if a user's declared format is malformed.
+        Raises `FormatError`, listing the known names, if the name is unknown. The error is also raised if a user's declared format is
+        malformed.
         """
         from unrender.formats import declared_formats  # noqa: PLC0415 -- imported on use
 

@@ -42,8 +42,8 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         if isinstance(part, Slot):
             slots = [str(slot) for slot in known]
             yield here, part not in known, f"expected one of the slots {slots}, found {part.value!r}"
-            # In `NAME " " INDEX`, the counter is a number, so its start is clear. The starts of arguments and of ignored text are clear,
-            # too.
+            # In `NAME " " INDEX`, the counter is a number, so the parser can tell where it starts. The starts of arguments and of ignored
+            # text are recognizable, too.
             apart = part is Slot.INDEX and before is Slot.NAME and not isinstance(last, Slot)
             apart |= part in (Slot.ARGUMENTS, Slot.ANY) and before is not Slot.ANY
             expected = f"expected a text between the slots `{before}` and `{part}`"
@@ -97,7 +97,7 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Invariant]:
 
 
 def is_marked(tools: CallSyntax) -> bool:
-    """Return True if there's a marker or JSON bracket before the name of a call."""
+    """Return True if a marker or a JSON bracket precedes the name of a call."""
     return tools.envelope is not None or bool(tools.openers)
 
 

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from unrender.format import Format
 
 
-# Analysis, sampler and parser use some of these characters as placeholders, since models don't generate them.
+# Analysis, sampler and parser use private characters as placeholders, since models don't generate these.
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
-"""Matches NUL, which ends a text in engines, surrogates, which aren't valid in text, and the placeholders of analysis, sampler and parser.
-"""
+"""Matches NUL, which ends strings in engines, surrogates, which aren't valid in text, and the placeholders."""
 
 
 def check(format: Format) -> None:
@@ -43,7 +42,7 @@ def text_problem(text: str) -> str:
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()
-    # Measure the longer of the two runs of white space at the ends.
+    # Check the longer of the two runs of white space at the marker's ends.
     if core and len(text) - min(len(text.lstrip()), len(text.rstrip())) > MAX_LAYOUT:
         return f"expected at most {MAX_LAYOUT} characters of white space at either end"
     if not core and len(text) > MAX_LAYOUT:
@@ -98,7 +97,7 @@ def _rows(format: Format) -> Iterator[Invariant]:
 
 
 def texts_in(value: Any, where: str) -> Iterator[tuple[str, str | tuple[Any, ...]]]:
-    """Yield every text and every list of a format or part, with its path. A list comes before its items."""
+    """Yield every text and every list of a format or part, with its path. Each list is yielded before its items."""
     if isinstance(value, str):
         if not isinstance(value, StrEnum):
             yield where, value

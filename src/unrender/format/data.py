@@ -2,8 +2,8 @@
 
 Rules:
 - Invalid data raises `FormatError` with the path.
-- Equal formats have no differences. A path names the smallest part that differs. However, a skeleton or a list of markers is compared as
-  one value, because its items have no meaning on their own.
+- Equal formats have no differences. The path of a difference names the smallest part that differs. However, skeletons and lists of markers
+  are compared as single values, because their items have no meaning on their own.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _HELD = {"format": ("tools", "tolerated"), "tools": ("arguments",), "arguments":
 
 
 def without_gone_fields(data: Any, name: str = "format", where: str = "format") -> Any:
-    """Return version 1's JSON without removed fields. Raises `FormatError` if such a field isn't empty.
+    """Return JSON of version 1 without the fields that were removed later. Raises `FormatError` if such a field isn't empty.
 
     Removed values, such as `"strings": "escaped"`, raise an error in `decode`, like any unknown value.
 
@@ -144,7 +144,7 @@ def data_in_words(data: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatDifference:
-    """A part of the Format that differs."""
+    """A part that differs between two Formats."""
 
     path: str
     """Path of the part, e.g. `tools.call_start` or `tolerated[1].arguments.codec.strings`."""

@@ -17,7 +17,7 @@ class ReasoningMode(StrEnum):
     """The way in which the template handles reasoning."""
 
     NONE = "none"
-    """The template writes no reasoning."""
+    """The template doesn't write reasoning."""
     TAG_BASED = "tag_based"
     """The model writes both markers."""
     DELIMITER = "delimiter"
@@ -97,7 +97,7 @@ class Slot(StrEnum):
     __hash__ = str.__hash__
 
 
-# Notation of a value.
+# The notation of one kind of value.
 
 
 class Strings(StrEnum):
@@ -112,11 +112,11 @@ class Strings(StrEnum):
     QUOTED = "quoted"
     """Between `string_open` and `string_close`, without escapes: `<|"|>a"b<|"|>`."""
     SINGLE = "single"
-    """As in JSON, but in single quotes: `'it\\'s'`."""
+    """Like JSON strings, but in single quotes: `'it\\'s'`."""
 
     @property
     def unquoted(self) -> bool:
-        """True if strings have no quotes, so a marker must end them."""
+        """True if strings have no quotes, so a marker must end each string."""
         match self:
             case Strings.RAW:
                 return True
@@ -251,7 +251,7 @@ class Envelope:
     gen_id_field: tuple[str, ...] = ()
     """Path of a counter that the template writes as the id."""
     array_wrapped: bool = False
-    """True if calls are in a JSON array."""
+    """True if the calls are items of a JSON array."""
 
     @property
     def name_is_key(self) -> bool:
@@ -443,7 +443,7 @@ class Reasoning:
     empty: str = ""
     """Text that an answer without reasoning contains instead, e.g. `<think></think>` or only `</think>`."""
     unseen: bool = False
-    """True if the markers are known but no rendering shows reasoning. The text after the end marker is then only a convention."""
+    """True if the markers are known but no rendering shows reasoning. In that case, the text after the end marker is only a convention."""
     holds_calls: bool = False
     """True if calls after reasoning are written inside the reasoning markers, without an end marker before them."""
 
@@ -451,13 +451,13 @@ class Reasoning:
     def ends_within_start(self) -> bool:
         """True if the end marker is part of the start marker, e.g. if both are `~~`.
 
-        In this case, only an end marker after the start marker closes reasoning.
+        If so, only an end marker after the start marker closes reasoning.
         """
         end = self.end.strip()
         return bool(end) and end in self.start
 
     def opened_in(self, text: str) -> bool:
-        """Return True if `text` contains the start marker. If it doesn't, only the prompt can have started reasoning."""
+        """Return True if `text` contains the start marker. Otherwise, only the prompt can have started reasoning."""
         return bool(self.start.strip()) and self.start.strip() in text
 
     def closed_in(self, text: str) -> bool:

@@ -24,7 +24,7 @@ _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
 
 
 def lexemes(text: str) -> list[str]:
-    r"""Split `text` into lexemes. Joining them gives `text` again.
+    r"""Split `text` into lexemes. Joining the lexemes gives `text` again.
 
     >>> lexemes("<think>\nso far")
     ['<think>', '\n', 'so', ' ', 'far']
@@ -42,7 +42,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     >>> preserved_tokens(Format(reasoning=reasoning))
     ('<think>', '</think>')
     """
-    # Headers come before the answer, so a tokenizer may drop them from the output.
+    # Exclude headers: they precede the answer, so it doesn't matter if a tokenizer drops them.
     answer = replace(fmt.turn, headers=(), unasked="")
     parts = (fmt.reasoning, *fmt._wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
     texts = (text for part in parts for text in literal_texts(part))

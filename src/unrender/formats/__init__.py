@@ -53,14 +53,14 @@ class Signs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A complete or partial format for syntax that no rendering shows. It is written by hand as data, with the reason."""
+    """A complete or partial format for syntax that no rendering shows. It's handwritten data, with the reason for the format."""
 
     name: str
     why: str
     format: Format
     evidence: Signs | None = None
     origin: str = ""
-    """Path of the file. Empty for the library's own formats."""
+    """Path of the file. The path is empty for the library's own formats."""
 
     def __post_init__(self) -> None:
         for field, text in (("name", self.name), ("why", self.why)):

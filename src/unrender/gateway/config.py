@@ -53,7 +53,7 @@ class Config:
     store: str
     """File for stored answers of the Responses API."""
     described: tuple[Mapping[str, Any], ...]
-    """The settings of each model."""
+    """The settings of each model, in order."""
 
 
 class _Secret(Settings):
@@ -89,7 +89,7 @@ class _File(Settings):
 
 
 class _Model(Settings):
-    """Settings that all backends share."""
+    """Base class of the settings that all backends share."""
 
     backend: str = ""
     name: str = ""
@@ -252,7 +252,7 @@ def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
 
 def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
     """Return the model for the settings at the path `where`, and load its template."""
-    # Report these settings first. With `base_url` instead of `url`, the first error would otherwise be a missing `url`.
+    # Report removed or misnamed settings first. With `base_url` instead of `url`, the first error would otherwise be a missing `url`.
     for other, meant in _MEANT.items():
         if other in entry:
             raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=f"{where}.{other}")
@@ -266,7 +266,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         own = sampler_template if check and isinstance(said, _LlamaServer) else said.own_template
         template = ChatTemplate.from_pretrained(said.template) if said.template else own()
     except (Failure, TemplateError) as error:
-        # Report the error's path in the file: "path: m.gguf: no such file" becomes `models[0].path: …`.
+        # Report the setting's path in the file: "path: m.gguf: no such file" becomes `models[0].path: …`.
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error

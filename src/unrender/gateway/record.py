@@ -1,7 +1,7 @@
 """Records each request in Prometheus metrics and as a JSON log line, without message content.
 
-Rules: labels have few values and never contain text from clients. The label of a model is its configured name. A stream is counted when it
-starts and ends, never per chunk.
+Rules: labels have few values and never contain text from clients. The label of a model is its configured name. Metrics of a stream are
+updated when it starts and ends, never per chunk.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def usage_of(answer: Answer | None) -> Usage | None:
 
 
 def reading(outcome: Outcome, broken: int) -> str:
-    """Return a word for the result of parsing an answer, e.g. "clean" or "truncated".
+    """Return one word for the outcome of parsing an answer, e.g. "clean" or "truncated".
 
     `broken` is the number of `Malformed` events.
     """
@@ -214,5 +214,5 @@ def write_log(stream: Any = None) -> logging.Handler:
         logger = logging.getLogger(name)
         logger.setLevel(level)
         logger.addHandler(handler)
-        logger.propagate = False  # a root handler would write each line again as text
+        logger.propagate = False  # otherwise, a root handler would write each line again as text
     return handler

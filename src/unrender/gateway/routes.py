@@ -180,7 +180,7 @@ class Paths:
         return answered(await self._gateway.stored.delete(*self._stored(request)))
 
     def _stored(self, request: Request) -> tuple[bytes, str]:
-        """Return the owner and the id of the requested answer."""
+        """Return the sender's identifier and the id of the requested answer."""
         return self._gateway.keys.owner(dict(request.scope["headers"])), request.path_params["id"]
 
     async def metrics(self, _: Request) -> Response:
@@ -192,7 +192,7 @@ class Paths:
         return answered({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
-        """Return 200 if every engine is ready. Otherwise return 503 with the problems."""
+        """Return 200 if every engine is ready. Otherwise, return 503 and a description of each problem."""
         found = zip(self._gateway.models, await self.problems(), strict=True)
         problems = {model.name: why for model, why in found if why}
         models = self._gateway.models

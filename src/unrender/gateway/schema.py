@@ -45,7 +45,7 @@ class Object(BaseModel):
         except ValidationError as error:
             found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MAX_LISTED]]
             # For `content: [{"text": 5}]`, pydantic reports that `content` isn't a string, and that `content[0].text` isn't one. Raise the
-            # second error, which is more helpful.
+            # more helpful second error.
             raise max(found, key=_depth) from None  # the error with the deepest path is about the intended type
 
     def unheeded(self, where: str = "") -> Iterator[str]:
@@ -59,7 +59,7 @@ class Object(BaseModel):
 
 
 class Settings(Object):
-    """Settings from the operator. Unknown fields are errors."""
+    """Base class of the operator's settings. Unknown fields are errors."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
@@ -84,8 +84,8 @@ _WORDS = {"missing": "a value", "model_type": "an object", "none_required": "non
 def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> Failure:
     """Return the failure for a pydantic error. The path of the failure omits steps that pydantic adds for alternative types."""
     place, kind, steps = where, error["type"], error["loc"]
-    # A pydantic path such as ("messages", 0, "content", "list[Block]", 2, "text") contains names of types. Steps that don't exist in the
-    # value are omitted, so the path is `messages[0].content[2].text`.
+    # A pydantic path such as ("messages", 0, "content", "list[Block]", 2, "text") contains names of types. Omit steps that don't exist in
+    # the value, so that the path becomes `messages[0].content[2].text`.
     for step in steps:
         if isinstance(value, list) and isinstance(step, int) and step < len(value):
             place, value = f"{place}[{step}]", value[step]

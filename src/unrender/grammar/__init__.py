@@ -1,12 +1,12 @@
 """Grammars of answers: expansion into plain nodes, and combinators for handwritten grammars.
 
-The input is the tree of an answer (`answer`). Open `expansion` first: it turns the tree into plain nodes for the dialects. `call_rules`
+The input is the tree of an answer (`answer`). Read `expansion` first: it turns the tree into plain nodes for the dialects. `call_rules`
 creates the call of each tool, and `spelling` creates values from their schemas. `handmade` adapts handwritten grammars to a request, and
-`starts` computes how a node may start. The invariant: generated text is always parsed as intended.
+`starts` computes how a node may start. Rule: text that a grammar generates is always parsed as intended.
 
 This module contains the combinators for handwritten grammars. Wherever a node is expected, a string such as `"<call>"` means
-`literal("<call>")`. `Grammar(root, rules)` is a complete grammar. The machine parses with it, and dialects are generated from it. The
-combinators' names are common in other parser combinator libraries.
+`literal("<call>")`. `Grammar(root, rules)` is a complete grammar. The parser uses the grammar directly, and each engine's dialect is
+generated from it. The combinators' names are common in other parser combinator libraries.
 
 >>> one_call = tool_call(sequence("<call>", name(chars("a-z_", 1, None)), " ", arguments(json_value()), "</call>"))
 >>> Grammar(sequence(content(until("<call>")), optional(one_call))).root.parts[0]
@@ -159,7 +159,7 @@ def _check_bounds(minimum: int, maximum: int | None) -> None:
 
 
 def space(text: str = "") -> Node:
-    """Return a node for white space. It generates `text`, and accepts any white space, including none."""
+    """Return a node for white space. The node generates `text`, and accepts any white space, including none."""
     return nodes.Layout(text)
 
 
@@ -209,50 +209,50 @@ def ref(rule: str) -> Node:
 
 
 def atomic(part: Node | str) -> Node:
-    """Return `a`, with its text buffered until all of it has matched."""
+    """Return `part`, with its text buffered until all of it has matched."""
     return nodes.Atomic(_node(part))
 
 
 def cut() -> Node:
     """Return a cut: a commitment to the text matched so far, after which no other option is tried.
 
-    Inside `atomic`, `peek` and `negate`, it only commits to the text matched inside.
+    Inside `atomic`, `peek` and `negate`, a cut commits only to the text matched inside that node.
     """
     return nodes.Cut()
 
 
 def tag(role: Role, part: Node | str) -> Node:
-    """Return `a`, with this role in the message."""
+    """Return `a`, tagged with this role in the message."""
     return nodes.Tag(role, _node(part))
 
 
 def reasoning(part: Node | str) -> Node:
-    """Return `a`, tagged as reasoning."""
+    """Return `part`, tagged as reasoning."""
     return tag(Role.REASONING, part)
 
 
 def content(part: Node | str) -> Node:
-    """Return `a`, tagged as content."""
+    """Return `part`, tagged as content."""
     return tag(Role.CONTENT, part)
 
 
 def tool_call(part: Node | str) -> Node:
-    """Return `a`, tagged as one tool call. Use `name`, `call_id`, `arguments` and `argument` for its parts."""
+    """Return `part`, tagged as one tool call. Tag the parts of the call with `name`, `call_id`, `arguments` and `argument`."""
     return tag(Role.CALL, part)
 
 
 def name(part: Node | str) -> Node:
-    """Return `a`, tagged as the name of a call, which must be the name of an offered tool."""
+    """Return `part`, tagged as the name of a call, which must be the name of an offered tool."""
     return tag(Role.NAME, part)
 
 
 def call_id(part: Node | str) -> Node:
-    """Return `a`, tagged as the id of a call."""
+    """Return `part`, tagged as the id of a call."""
     return tag(Role.ID, part)
 
 
 def arguments(part: Node | str) -> Node:
-    """Return `a`, tagged as the arguments of a call: a JSON object, or a Python dict with `python_value`."""
+    """Return `part`, tagged as the arguments of a call: a JSON object, or a Python dict with `python_value`."""
     return tag(Role.ARGUMENT, part)
 
 
@@ -265,7 +265,7 @@ def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
 
 
 def conforms(value: Any, schema: JsonSchema) -> bool:
-    """Return whether a JSON value matches a schema. Only keywords that grammars enforce are checked.
+    """Return True if a JSON value matches a schema. Only keywords that grammars enforce are checked.
 
     Raises `GrammarError` if `schema` isn't a JSON schema.
 

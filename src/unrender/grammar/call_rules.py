@@ -211,7 +211,7 @@ class CallWriter:
         """
         if Slot.TYPE not in self.arguments.entry or self.codec.typed_by is not Typing.ATTRIBUTE:
             return self.typed_entry(key, shape, "", hint)
-        # The type word must match the value: `<p a text>x</p>` or `<p a num>1</p>`.
+        # The type word must match the type of the value: `<p a text>x</p>` or `<p a num>1</p>`.
         by_word: dict[str, list[Shape]] = {}
         words = dict(self.codec.types)
         for option in alternatives(self.resolved(shape)):
@@ -231,7 +231,7 @@ class CallWriter:
             elif part is Slot.KEY:
                 parts.append(Literal(key) if isinstance(key, str) else key)
             elif part is Slot.VALUE:
-                # Nested tags with the argument's name are counted, except in string values.
+                # Count nested tags with the argument's name to find the end of the value, except in string values.
                 counted = not isinstance(self.resolved(shape), Text)
                 tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
                 parts.append(self.told(Role.ARGUMENT, self.value(shape, tag or self.stops, hint)))
@@ -242,7 +242,7 @@ class CallWriter:
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
-        """The strings that end a value."""
+        """The strings that end an argument's value."""
         return written_stops(self.calls, self.objects)
 
     # A single value.
@@ -303,7 +303,7 @@ class CallWriter:
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
         """Return the nodes of raw text.
 
-        The schema's keywords are enforced only if a matching text can't contain a stop. Otherwise, they are reported.
+        The schema's keywords are enforced only if a matching text can't contain a stop. Keywords that aren't enforced are reported.
         """
         # A pattern is enforced only if its texts can't contain a stop: `^[a-z]+$` can't contain `</a>`, but `^.*$` can.
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
@@ -388,5 +388,5 @@ class CallWriter:
 
 
 def _required(properties: Iterable[Property]) -> bool:
-    """Return whether any property is required."""
+    """Return True if any property is required."""
     return any(item.required for item in properties)

@@ -45,7 +45,7 @@ class Expansion:
     unsupported: tuple[Unsupported, ...] = ()
     limits: Limits = STANDARD
     weight: Weight = field(default_factory=Weight)
-    """Total weight of all tools' parameters."""
+    """Total size of the parameters of all tools."""
 
 
 def expand(grammar: Grammar, values: Values, limits: Limits = STANDARD, *, roles: bool = True) -> Expansion:
@@ -136,8 +136,7 @@ class _Expander:
         start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
         call = Sequence((call_open, self.call(calls)))
         if calls.ends_turn and not calls.close:
-            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. The last marker is therefore
-            # optional.
+            # If a call's end marker is the end-of-turn token, engines strip the last one, as in `<c>f`. So make the last marker optional.
             more = None if calls.maximum is None else calls.maximum - 1
             again = Repeat(Sequence((call_close, separator, call)), 0, more)
             return Sequence((start, call, again, Optional(Sequence((call_close, end)))))
@@ -148,7 +147,8 @@ class _Expander:
         """Return a choice of all tools' calls."""
         if calls.tools is None:
             raise GrammarError("calls: a grammar needs the names of the tools")
-        # Build each choice once, because the same calls occur several times in a grammar. Tools aren't hashable, so they're compared by id.
+        # Build each choice only once, because the same calls may occur several times in a grammar. Tools aren't hashable, so they're
+        # compared by id.
         key = (calls.function, calls.arguments, tuple(map(id, calls.tools)))
         if key not in self.calls:
             options: list[Node] = [
@@ -180,14 +180,14 @@ class _Expander:
             reading = self.read({"type": "object"})
         for item in reading.unsupported:
             report(item.path, item.keyword, item.reason)
-        # First apply the limits for one tool, then those for all tools together.
+        # First apply the limits for a single tool, then the limits for all tools together.
         narrow, weight = within(reading, self.limits, wider)
         self.spend(tool.name, weight)
         return narrow
 
     def spend(self, tool: str, weight: Weight) -> None:
-        """Add a tool's size to the total. Raises `GrammarError` if it exceeds the limits."""
-        # A tool may occur in several syntaxes, but counts only once.
+        """Add a tool's size to the total. Raises `GrammarError` if the total exceeds the limits."""
+        # Subtract an earlier weight of the same tool: a tool may occur in several syntaxes, but counts only once.
         before = self.spent.get(tool, Weight(0))
         self.spent[tool] = weight
         self.parts += weight.parts - before.parts

@@ -1,8 +1,8 @@
 """Adapts a handwritten grammar to a request: the required number of calls, and only offered tools.
 
-The grammar's author writes a call only once. For each tool, the call is copied: the tool's name replaces the name node, and its schema
-restricts the arguments. Rules: parsing always uses the original grammar. The adapted copies are only for generation. Keywords that entries
-can't express, such as `required`, are reported.
+The author of a grammar writes only one call for all tools. For each tool, the call is copied: the tool's name replaces the name node, and
+its schema restricts the arguments. Rules: parsing always uses the original grammar. The adapted copies are only for generation. Keywords
+that entries can't express, such as `required`, are reported.
 
 To count calls, `counted` creates a copy of each node for each required count. If only one part of a sequence can contain a call, only that
 part is copied, so typical grammars don't grow. Nodes that can no longer match are removed.
@@ -29,7 +29,7 @@ from unrender.schema.reader import Unsupported, read_schema
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identity:
-    """A cache key that compares grammars by identity instead of content."""
+    """Cache key that compares grammars by identity instead of content."""
 
     grammar: Grammar
 
@@ -215,7 +215,7 @@ class _Writer:
         return self.copies[key]
 
     def whole(self, inner: Node, tool: Tool) -> Node:
-        """Return the node for a tool's complete arguments."""
+        """Return the node for all arguments of a tool."""
         node = self.resolved(inner)
         if node not in _VALUES:
             self.report(tool, "#", "parameters", "the grammar does not write the arguments as a value")
@@ -224,7 +224,7 @@ class _Writer:
         return self.bound(node, {"type": "object", **parameters}, tool, "#")
 
     def bound(self, node: Node, schema: JsonSchema, tool: Tool, path: str) -> Node:
-        """Return a value node restricted by the schema. If the schema is invalid, the node is unrestricted."""
+        """Return a value node restricted by the schema. If the schema is invalid, the node is returned unrestricted."""
         try:
             read_schema(schema)
         except GrammarError as error:
@@ -314,7 +314,7 @@ def _as_text(node: Node, schema: JsonSchema) -> Node | None:
 
 
 def _says_more(schema: JsonSchema) -> bool:
-    """Return whether the schema has any restriction beyond `"type": "string"`."""
+    """Return True if the schema has any restriction beyond `"type": "string"`."""
     if isinstance(schema, bool):
         return not schema
     return schema.get("type", "string") != "string" or not schema.keys() <= _NOTHING_MORE
@@ -385,7 +385,7 @@ class _Counter:
         return self.copies[key]
 
     def sequence(self, parts: tuple[Node, ...], count: CallCount) -> Node:
-        # The call in `call? "-" call?` may be in either part, so "one call" becomes two options: one per part.
+        # In `call? "-" call?`, either part may contain the call, so "one call" becomes two options.
         callers = [at for at, part in enumerate(parts) if _may_call(part, self.calling)]
         first = callers[0]
         before, part, rest = parts[:first], parts[first], parts[first + 1 :]
@@ -405,7 +405,7 @@ class _Counter:
             return self.calls(node, count)
         if count is CallCount.NONE:
             return replace(node, node=self.node(inner, count))
-        # In a bounded repetition such as `(text / call){1,3}`, the position of the call matters, so unroll the repetition.
+        # In a bounded repetition such as `(text / call){1,3}`, one limit covers the iterations before and after the call, so unroll it.
         if high is not None or low > 1:
             return self.node(_unrolled(node), count)
         between = () if node.separator is None else (node.separator,)
@@ -444,7 +444,7 @@ def _unrolled(node: Repeat) -> Node:
 
 
 def _may_call(node: Node, calling: frozenset[str]) -> bool:
-    """Return whether the text of `node` may contain a call. `calling` contains the rules that may match a call."""
+    """Return True if the text of `node` may contain a call. `calling` contains the rules that may match a call."""
     match node:
         case Tag(role=Role.CALL):
             return True
@@ -460,7 +460,7 @@ def _is_silent(node: Node, rules: frozenset[str]) -> bool:
 
 
 def _is_possible(node: Node, rules: frozenset[str], *, calls: bool = True) -> bool:
-    """Return whether there is any text that `node` matches.
+    """Return True if there is any text that `node` matches.
 
     `rules` contains the rules that can match. If `calls` is False, matches that contain calls are ignored.
     """

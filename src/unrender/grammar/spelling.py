@@ -58,7 +58,7 @@ class Speller:
 
     def spell(self, shape: Shape, hint: str = "value") -> Node:
         """Return the node of all values of `shape`. Raises `ValueError` if no value has this shape."""
-        # Each shared shape is converted only once. The memo keeps shapes alive, so their ids aren't reused.
+        # Convert each shared shape only once. The memo keeps shapes alive, so their ids aren't reused.
         known = self.memo.get(id(shape))
         if known is None:
             known = self.memo[id(shape)] = (shape, self.written(shape, hint))
@@ -92,14 +92,14 @@ class Speller:
         """Return a rule of the lexicon by name, built on first use."""
         full = f"{self.lexicon.name}-{name}"
         if full not in self.rules.table:
-            # The name is reserved first, since the rule of a value refers to itself for arrays and objects.
+            # Reserve the name first, since the rule of a value refers to itself for arrays and objects.
             self.rules.table[full] = EMPTY
             self.rules.table[full] = build()
         return Ref(full)
 
     def reference(self, name: str) -> Node:
         if name not in self.recursive:
-            # The name is reserved first, since the body refers to it.
+            # Reserve the name first, since the body refers to it.
             self.recursive[name] = self.rules.reserve(f"{self.scope}-{name}")
             self.rules.define(self.recursive[name], self.spell(self.definitions[name], f"{self.scope}-{name}-body"))
         return Ref(self.recursive[name])
@@ -180,8 +180,8 @@ class Speller:
         deepest, character = min(max(map(len, shape.excluded)), MAX_EXCLUDED_WORD), any_one()
 
         def rest(read: int) -> Node:
-            # After a string differs from all excluded words, only its length matters. So there is one shared rule per number of characters
-            # read, which refers to the next one.
+            # After a string differs from all excluded words, only its length matters. So for each number of characters read, there is one
+            # shared rule, which refers to the next one.
             low, high = max(least - read, 0), None if most is None else most - read
             if read > deepest or high == 0 or (low, high) == (0, None):
                 return between(character, low, high)
@@ -228,8 +228,8 @@ class Speller:
         return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
 
     def bracketed(self, opening: str, body: Node | None, closing: str, *, optional: bool = False) -> Node:
-        """Return the node of an array or object. `body` is the content between the brackets, or None if there is none. If `optional`, the
-        body may be omitted.
+        """Return the node of an array or object. `body` is the content between the brackets, or None if there is none. The body may be
+        omitted if `optional` is True.
         """
         parts = () if body is None else (*(body.parts if isinstance(body, Sequence) else (body,)), self.space())
         inside = (Optional(self.row(*parts)),) if optional and parts else parts
@@ -250,7 +250,7 @@ class Speller:
         most = None if shape.maximum is None else shape.maximum - fixed
         body: Node | None = None
         if not isinstance(shape.items, shapes.Nothing) and most != 0:
-            # The sequence is built from the end: `[a, b?, c*]` is a, then optionally b, and any number of c only after b.
+            # Build the sequence from its end: `[a, b?, c*]` is a, then optionally b, and any number of c only after b.
             least = max(shape.minimum - fixed, 0 if fixed else 1)
             body = Repeat(self.spell(shape.items, f"{hint}-item"), least or 1, most, self.comma())
         for at in range(fixed - 1, -1, -1):
@@ -265,7 +265,7 @@ class Speller:
     def containing(self, shape: shapes.Array, contained: shapes.Contained, hint: str) -> Node:
         """Return the node of an array's items, with the required number of `wanted` items.
 
-        Each run consists of other items and one wanted item. The remaining items follow the last run.
+        Each run consists of any number of other items and one wanted item. The remaining items follow the last run.
         """
         # `[o, o, w, o, w, o]`, with w for wanted and o for other items: the runs are o o w and o w, followed by o.
         low, high = contained.minimum, contained.maximum
@@ -320,7 +320,7 @@ def keywords_of(shape: Text) -> list[str]:
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
 _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""White space and punctuation. A key without quotes contains none of these characters."""
+"""White space and punctuation, which a key without quotes doesn't contain."""
 
 
 class Extra(NamedTuple):
@@ -342,8 +342,8 @@ def chain(
     tail: Node = EMPTY
     if extra is not None and extra.maximum != 0:
         tail = Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
-    # The first written entry has no separator. This can be any entry up to the first required one, or an extra entry if none is required.
-    # Of a? b! c?, only a and b can be first ("heads").
+    # The first written entry, which has no separator, is any entry up to the first required one, or an extra entry if none is
+    # required. Of a? b! c?, only a and b can be first ("heads").
     apart = separator != EMPTY
     heads: list[Node] = []
     last_head = next((at for at, (_, required) in enumerate(entries) if required), len(entries))

@@ -1,7 +1,7 @@
 """Computes how each node may start: its first characters, whether it may be empty, and the rules it enters first.
 
-The machine uses the result to decide choices, and the compiler uses it to find left recursion. Rules: the set of characters is an upper
-bound, since a node may still fail after one of them. Ruling out an option by its first character is therefore always safe.
+The parser's machine uses the result to decide choices, and the compiler uses it to find left recursion. Rules: the set of characters is an
+upper bound, since a node may still fail after one of them. Ruling out an option by its first character is therefore always safe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Re
 LAST = 0x10FFFF
 """The last Unicode code point."""
 CodeRanges = tuple[tuple[int, int], ...]
-"""Sorted, non-overlapping, inclusive ranges of code points."""
+"""Inclusive ranges of code points, sorted and without overlaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +38,14 @@ class Start:
         return Start(ranges=ranges, empty=self.empty or other.empty, rules=self.rules | other.rules)
 
     def then(self, other: Start) -> Start:
-        """Return the start of this node followed by another."""
+        """Return the start of a sequence of this node and another."""
         # `"a"? "b"` starts with a or b; `"a" "b"` only starts with a.
         if not self.empty:
             return self
         return replace(self.either(other), empty=other.empty)
 
     def or_nothing(self) -> Start:
-        """Return the start of this node made optional."""
+        """Return the start of an optional node with this start."""
         return replace(self, empty=True)
 
     def pattern(self) -> re.Pattern[str] | None:
@@ -101,7 +101,7 @@ def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
     """
     known = dict.fromkeys(rules, _NEVER)
     changed = True
-    while changed:  # The loop terminates, since each iteration adds to a bounded set.
+    while changed:  # This loop terminates, since each iteration adds to a bounded set.
         changed = False
         for name, node in rules.items():
             start = start_of(node, known)

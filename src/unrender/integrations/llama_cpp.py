@@ -28,7 +28,7 @@ _SAMPLING = (
 )  # fmt: skip
 """Settings that are passed unchanged to `Llama.generate`."""
 _REFUSED = ("functions", "function_call", "logit_bias", "logprobs", "top_logprobs")
-"""Settings that the handler doesn't support and rejects."""
+"""Unsupported settings, which the handler rejects."""
 
 
 class Llama(Protocol):
@@ -50,7 +50,7 @@ class Llama(Protocol):
 class ChatHandler:
     """Chat handler for `Llama.create_chat_completion`, which returns `reasoning_content` and `tool_calls` in OpenAI's format.
 
-    `template` defaults to the model's own. `prepare` contains arguments of `ChatTemplate.prepare` for every request, e.g.
+    `template` defaults to the model's own chat template. `prepare` contains arguments of `ChatTemplate.prepare` for every request, e.g.
     `enable_thinking=False` or `tool_format="qwen3"`.
     """
 
@@ -77,7 +77,7 @@ class ChatHandler:
     ) -> CompletionBody | Iterator[ChunkBody]:
         """Return a chat completion. With `stream`, return an iterator of its chunks.
 
-        A `grammar` replaces the handler's own. Raises `RequestError` for a malformed request or an unsupported option. Raises
+        A given `grammar` replaces the handler's own. Raises `RequestError` for a malformed request or an unsupported option. Raises
         `TemplateError` if the model has no template, or if the template rejects the conversation.
         """
         refused = [name for name in _REFUSED if options.get(name)]
@@ -89,7 +89,7 @@ class ChatHandler:
         if seed is not None:
             llama.set_seed(seed)
         sampling = {name: options[name] for name in _SAMPLING if name in options}
-        # The caller's grammar takes precedence. If two grammars were combined, there might be no token that both allow.
+        # The caller's grammar takes precedence. Don't combine two grammars: there might be no token that both allow.
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
         own_stops = [stop] if isinstance(stop, str) else list(stop or ())
         stops = (*turn.stop, *own_stops)
@@ -100,14 +100,14 @@ class ChatHandler:
 
 @dataclass(slots=True, kw_only=True)
 class _Answer:
-    """One answer while it's being generated."""
+    """State of one answer while it's being generated."""
 
     llama: Llama
     turn: Turn
     sampling: Mapping[str, Any]
     stop: tuple[str, ...]
     limit: int
-    """Maximum number of tokens to generate. If it isn't positive, the rest of the context is available."""
+    """Maximum number of tokens to generate. If the limit isn't positive, the rest of the context is available."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     ended: bool = field(default=False, init=False)
@@ -160,7 +160,7 @@ class _Answer:
         yield decoder.decode(b"", final=True)
 
     def _until_end(self, tokens: Iterator[int], prompt: list[int]) -> Iterator[bytes]:
-        """Yield the bytes of tokens up to an end-of-generation token. A model may define several such tokens."""
+        """Yield the bytes of tokens up to an end-of-generation token. A model may define several end-of-generation tokens."""
         library = importlib.import_module("llama_cpp")
         vocabulary, before = library.llama_model_get_vocab(self.llama.model), prompt[-1:]
         for token in tokens:
@@ -204,9 +204,9 @@ def _text_of(llama: Llama, token: int) -> str:
 
 
 def _grammar(turn: Turn) -> Any:
-    """Return a grammar for an answer that must be a call or JSON. Returns None for another answer.
+    """Return a grammar for an answer that must be a call or JSON. Returns None for any other answer.
 
-    Issues a `SchemaWarning` if the request has strict tools, which only a required call enforces.
+    Issues a `SchemaWarning` for strict tools if a call isn't required, because only required calls are constrained.
     """
     if not is_forced(turn.request):
         if turn.request._calls_allowed and any(tool.strict for tool in turn.request.tools or ()):

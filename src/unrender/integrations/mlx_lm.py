@@ -1,8 +1,8 @@
 """MLX-LM: a tool parser and a response format for any template, which the server loads by name.
 
 The tool parser is loaded by the name in `tool_parser_type`. The response format, loaded by the name in `chat_template_type` since MLX-LM
-0.32, contains the template's reasoning markers. The server finds the markers around calls, and passes the text between them when the end
-marker arrives. So arguments aren't streamed. If you need streaming arguments, put the gateway in front of the server.
+0.32, contains the template's reasoning markers. The server finds the markers around calls, and passes the text between them to the tool
+parser when the end marker arrives. So arguments aren't streamed. If you need streaming arguments, put the gateway in front of the server.
 
 >>> from unrender import ChatTemplate
 >>> calls = "{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}"
@@ -14,7 +14,7 @@ marker arrives. So arguments aren't streamed. If you need streaming arguments, p
 >>> module.parse_tool_call('{"name": "now", "arguments": {}}', None)[0]["name"]
 'now'
 
-It's written for the interface of MLX-LM 0.32, and hasn't been run on a Mac.
+This module is written for the interface of MLX-LM 0.32, and hasn't been run on a Mac.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
     `install` also registers `mlx_lm.chat_templates.NAME` for `"chat_template_type": NAME`. That module renders the template, and its
     `RESPONSE_FORMAT` contains the template's reasoning markers for the server.
 
-    The returned module's `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`. It raises
-    `ValueError` if there's no call, and the server then treats the text as content. Raises `ExportError` if calls have no start marker.
+    The returned module's `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`. `parse_tool_call`
+    raises `ValueError` if there's no call, and the server then treats the text as content. Raises `ExportError` if calls have no start
+    marker.
     """
     start, end = _markers(template.format)
     module = ModuleType(f"{_PACKAGE}.{name}", f"Calls as a chat template writes them: {start} … {end}")
@@ -52,7 +53,7 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
 
 
 def _response_format(format: Format) -> dict[str, Any]:
-    """Return the state transitions of reasoning, in the format of MLX-LM's `TextStateMachine`."""
+    """Return the state transitions that start and end reasoning, in the format of MLX-LM's `TextStateMachine`."""
     start, end = format.reasoning.start.strip(), format.reasoning.end.strip()
     if not start or not end or start == end:
         return {"transitions": {}}
@@ -72,7 +73,7 @@ def _renderer(template: ChatTemplate) -> Callable[..., str]:
     def apply_chat_template(
         messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None, **variables: Any
     ) -> str:
-        """Render the conversation. Raises `ValueError` if the template rejects it."""
+        """Render the conversation. Raises `ValueError` if the template rejects the conversation."""
         source = template._with_tools if tools else template._default
         rendered = source.render(messages, tools=tools, **variables)
         if rendered.error:
@@ -96,7 +97,7 @@ def _markers(format: Format) -> tuple[str, str]:
 
 def _parser(template: ChatTemplate, start: str, end: str) -> Any:
     def parse_tool_call(text: str, tools: Sequence[Any] | None = None) -> list[dict[str, Any]]:
-        """Return the calls in the text between the markers. Raises `ValueError` if there are none."""
+        """Return the calls in the text between the markers. Raises `ValueError` if there are no calls."""
         calls = lenient_turn(template, "", tools).parse(start + text + end).tool_calls
         if not calls:
             raise ValueError(f"expected a call, found {text!r:.80}")

@@ -21,12 +21,12 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def vllm() -> None:
-    """Register the plug-in in vLLM. Never raises."""
+    """Register the plug-in with vLLM. Never raises."""
     _register("vllm")
 
 
 def sglang() -> None:
-    """Register the plug-in in SGLang. Never raises."""
+    """Register the plug-in with SGLang. Never raises."""
     _register("sglang")
 
 
@@ -63,7 +63,7 @@ def _installed(package: str) -> str:
 
 
 def require(names: Mapping[str, Sequence[str]]) -> None:
-    """Import an engine's modules and check that they define the given names.
+    """Import an engine's modules, and check that they define the given names.
 
     Raises `ImportError` or `AttributeError` for a missing name now, instead of in the middle of a request.
     """
@@ -96,7 +96,7 @@ def _differing(ours: Any, theirs: Any) -> Iterator[str]:
     """Yield a description of each difference between the parameters of our method and the engine's."""
     own, other = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
     placed = [[name for name, found in side.items() if found.kind in _POSITIONAL] for side in (own, other)]
-    # Engines pass positional arguments. A different order, e.g. `(request, text)` for our `(text, request)`, would go unnoticed at run
+    # Engines pass arguments by position. A different order, e.g. `(request, text)` for our `(text, request)`, would go unnoticed at run
     # time.
     if placed[0][: len(placed[1])] != placed[1]:
         yield f"expected the parameters {placed[0]}, found {placed[1]}"

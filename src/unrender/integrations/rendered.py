@@ -1,7 +1,7 @@
 """Creates turns for engine plug-ins, from prompts that the engine has rendered.
 
-An engine renders the template and passes token ids. The plug-in needs only the end of the prompt, for the prefill. So it decodes only the
-last tokens, regardless of the prompt's length.
+An engine renders the template and passes token ids. The plug-in needs only the end of the prompt, for the prefill. So the plug-in decodes
+only the last tokens, regardless of the prompt's length.
 
 >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 >>> rendered_turn(ChatTemplate.from_string(source), "<user>Hello</><assistant>").parse("Hi!</>").content
@@ -42,7 +42,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
     Raises `TemplateError` with instructions if there's no template, and `ValueError` if `UNRENDER_REPAIR` is invalid.
     """
     engine_policy()  # Raises at startup if `UNRENDER_REPAIR` is invalid.
-    # Use `getattr`, because engines wrap their tokenizers, and some wrappers lack these attributes. A token may also be None.
+    # Use `getattr`, because engines wrap their tokenizers, and some wrappers lack these attributes. A special token may also be None.
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
         return ChatTemplate.from_file(os.path.expanduser(path), bos_token=bos, eos_token=eos)  # noqa: PTH111 - `Path.expanduser` may raise
@@ -56,7 +56,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
 
 @kept(1_000_000)
 def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
-    """Return the template with this source and these special tokens."""
+    """Return the template with the given source and special tokens."""
     return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
 
 
@@ -144,7 +144,7 @@ def constraint_of(turn: Turn) -> TagConstraint:
         try:
             tag = json.loads(turn.constraint("xgrammar").grammar)
         except GrammarError as error:
-            if is_forced(turn.request):  # Without a grammar, the answer might not be what the request requires.
+            if is_forced(turn.request):  # Without a grammar, the answer might violate the request.
                 raise
             return TagConstraint(None, (str(error),))
     return TagConstraint(tag, tuple(str(item.message) for item in caught))
@@ -159,8 +159,8 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
     skipped = replace(turn, prefill=format.turn.prefill_no_thinking)
     if not format.turn.prefill_no_thinking.strip():
         skipped = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
-    # The model may also skip its reasoning. Then the engine applies the grammar from the first token, after the template's prefill for
-    # empty reasoning, e.g. `<think>\n\n</think>`. So the tag allows both cases.
+    # The model may also skip its reasoning. In that case, the engine applies the grammar from the first token, after the template's prefill
+    # for empty reasoning, e.g. `<think>\n\n</think>`. So the tag allows both cases.
     ways = [skipped]
     if markers.end.strip():
         # `x` stands for arbitrary reasoning, because the text after the reasoning doesn't depend on it.
@@ -173,7 +173,7 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The reasoning, content and calls of a sequence of events, as one delta in OpenAI's format."""
+    """One delta in OpenAI's format: the reasoning, content and calls of a sequence of events."""
 
     reasoning: str = ""
     content: str = ""
@@ -212,7 +212,7 @@ def opened(turn: Turn, *, continued: bool = False) -> Parser:
 
 
 class ReasoningTokens:
-    """Counts the reasoning tokens of a growing answer. Each token is read once."""
+    """Counts the reasoning tokens of a growing answer. Each token is decoded only once."""
 
     def __init__(self, turn: Turn, tokenizer: Decoder) -> None:
         self._parser, self._decoded = turn.parser(), Detokenizer(tokenizer)
@@ -225,11 +225,11 @@ class ReasoningTokens:
         return list(ids[: len(self._ids)]) == self._ids
 
     def count(self, ids: Sequence[int]) -> int:
-        """Return the number of `ids` that are certainly reasoning. Markers don't count.
+        """Return the number of `ids` that are certainly reasoning. Reasoning markers don't count.
 
         `ids` must start with the ids of the previous call.
         """
-        # The start of a token determines its kind: `Hm.</` counts as reasoning, although the end marker starts in it.
+        # A token counts as reasoning if it starts in reasoning: `Hm.</` counts as reasoning, although the end marker starts in it.
         for token in ids[len(self._ids) :]:
             text = self._decoded.feed(int(token))
             self._parser.feed(text)
@@ -256,14 +256,15 @@ class ReasoningGate:
         return not self._closer or self._format.reasoning.closed_in(self._prefill(ids))
 
     def over(self, ids: Sequence[int], new: int) -> bool:
-        """Return True if reasoning has ended within `ids`, the tokens of the prompt and the answer. The last `new` ids are new.
+        """Return True if reasoning has ended within `ids`, the tokens of the prompt and the answer.
 
-        Reasoning ends with its end marker. It's also over if the answer starts with something else.
+        The last `new` ids were added since the previous call. Reasoning ends with its end marker. It's also over if the answer starts with
+        anything but reasoning.
         """
         if not self._closer:
             return True
         first = len(ids) - new
-        # The first call for an answer determines its start. Fewer ids than before mean that a new answer has started.
+        # The first call determines where the answer starts. Fewer ids than before mean that a new answer has started.
         if self._start is None or first < self._start:
             self._start, self._begun = first, bool(self._prefill(ids[:first]).strip())
         # The end marker may start in earlier tokens, e.g. `</`, `think`, `>`. Each token is at least one byte long, so the marker spans at
@@ -276,7 +277,7 @@ class ReasoningGate:
     def _is_other(self, early: Sequence[int]) -> bool:
         text = tail_text(self._tokenizer, early).strip()
         opener = self._opener
-        # `<thi` may still become `<think>`, but `It` can't.
+        # `It` is something else, but `<thi` may still become `<think>`.
         return bool(text and opener) and not text.startswith(opener) and not opener.startswith(text)
 
     def _prefill(self, ids: Sequence[int]) -> str:

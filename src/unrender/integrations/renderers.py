@@ -38,7 +38,7 @@ _READ = Policy(unknown_tools="call", failed_calls="apart")
 
 
 class Config(BaseRendererConfig):  # type: ignore[misc]
-    """Settings of the renderer. Additional fields are variables of the template."""
+    """Settings of the `Renderer`. Additional fields are variables of the template."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -49,10 +49,10 @@ class Config(BaseRendererConfig):  # type: ignore[misc]
 
 
 class Renderer:
-    """Renderer for the format that is derived from a chat template.
+    """Renderer that uses the format derived from a chat template.
 
-    `thinking_retention` controls which reasoning is kept. By default, `bridge_to_next_turn` returns None if the template would remove
-    reasoning from the prompt.
+    `thinking_retention` controls which reasoning is kept in prompts. By default, `bridge_to_next_turn` returns None if the template would
+    remove reasoning from the prompt.
     """
 
     config_class = Config
@@ -74,7 +74,7 @@ class Renderer:
     def render(
         self, messages: list[Any], *, tools: list[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
-        """Return a conversation as tokens.
+        """Return the tokens of a conversation, with the message that each one belongs to.
 
         `sampled_mask` is empty if it's unclear which tokens a model would have generated.
         """
@@ -103,7 +103,7 @@ class Renderer:
     def parse_response(
         self, token_ids: list[int], *, tools: list[Any] | None = None, prompt_ids: list[int] | None = None
     ) -> ParsedResponse:
-        """Parse an answer. Never raises an error.
+        """Parse the token ids of an answer. Never raises an error.
 
         Without `prompt_ids`, the answer is parsed as if it followed a prompt of the template.
         """
@@ -118,7 +118,7 @@ class Renderer:
         reasoning = turn.format.reasoning
         calls, last, place = [], 0, slice(0, 0)
         for call, end in zip(message.tool_calls, ends, strict=False):
-            # Calls that are completed by the same token use the same range of ids.
+            # If one token completes several calls, they share a range of ids.
             place = _begun(text, starts, said, slice(last, end), reasoning) if end > last else place
             calls.append(_parsed(call, self._text(token_ids[place]), (place.start, place.stop)))
             last = end
@@ -176,7 +176,7 @@ class Renderer:
         """Return the turn for a prompt, or for a short question if `prompt_ids` is None."""
         if prompt_ids:
             # If the template ignores tools, `render` describes the tools and the call syntax at the start of the prompt. So decode the
-            # complete prompt.
+            # complete prompt to parse the answer.
             whole = bool(tools) and not self._template.capabilities.supports_tools
             prompt = self._text(prompt_ids) if whole else tail_text(self._encoder.tokenizer, prompt_ids)
             return self._template.prepare_rendered(prompt, tools=tools, **self._variables)
@@ -188,7 +188,7 @@ class Renderer:
         return Detokenizer(self._encoder.tokenizer).text(ids)
 
     def _measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the text of `ids`, and the position at which each id's text starts."""
+        """Return the text of `ids`, and the position at which each token's text starts."""
         decoded, parts, starts, length = Detokenizer(self._encoder.tokenizer), [], [], 0
         for id in ids:
             starts.append(length)
@@ -211,7 +211,7 @@ def _completes(event: Event) -> bool:
 
 
 def _begun(text: str, starts: Sequence[int], said: Sequence[int], ids: slice, reasoning: Reasoning) -> slice:
-    """Return the range of a call's ids. It starts after the previous call, content, reasoning markers and whitespace."""
+    """Return the range of a call's ids. The range starts after the previous call, content, reasoning markers and whitespace."""
     end = starts[ids.stop] if ids.stop < len(starts) else len(text)
     start = max([starts[ids.start], *(place for place in said if place <= end)])
     rest, opener, closer = text[start:end].lstrip(), reasoning.start.strip(), reasoning.end.strip()

@@ -5,7 +5,7 @@ SGLang discovers the plug-in through the entry point `sglang.srt.plugins`: `pyth
 
 Strategy: SGLang runs two detectors in sequence, the second on the text left by the first. Here, the first detector parses the complete
 answer and attaches its events to the text for the second. If the first detector isn't enabled, the second one parses the text itself.
-`register` mixes the classes of this module into SGLang's classes. SGLang isn't imported earlier. The extra `sglang` lists the supported
+`register` mixes the classes of this module into SGLang's classes. SGLang is imported only then. The extra `sglang` lists the supported
 releases, and `scripts/run.py plugins` tests them.
 """
 
@@ -52,7 +52,7 @@ _OfCall = ToolCallStarted | ArgumentsText | ToolCallFinished
 
 
 def register() -> None:
-    """Register the detectors in SGLang as `unrender`. Repeated calls have no effect.
+    """Register the detectors with SGLang under the name `unrender`. Repeated calls have no effect.
 
     Raises an error, without changing anything, if the release is incompatible. The entry point is `registration.sglang`.
     """
@@ -90,7 +90,7 @@ class Read(str):
 
 
 class _ReasoningDetector:
-    """Parses the complete answer, and passes on everything except reasoning."""
+    """Parses the complete answer, and passes everything except reasoning to the tool detector."""
 
     reasoning_default = "explicit_enable_thinking"
 
@@ -132,7 +132,7 @@ class _ReasoningDetector:
         return ""
 
     def json_output_started(self, text: str) -> bool:
-        """Return True if a JSON answer has started."""
+        """Return True if an answer in JSON has started."""
         return bool(said(self._new_parser().feed(text)).content.strip())
 
     def json_answer_structural_tag(
@@ -170,7 +170,7 @@ class _ReasoningDetector:
         return self._streamed(self._separated(self._parser.feed(new_text), new_text), ended=False)
 
     def finish(self) -> Any:
-        """Split the buffered text."""
+        """Split the buffered text at the end of the answer."""
         # The last events have to be attached to some text, because SGLang drops empty text.
         found = self._streamed(self._separated(self._parser.finish(), " "), ended=True)
         if self._nonempty and not self._spoke:
@@ -178,7 +178,7 @@ class _ReasoningDetector:
         return found
 
     def _streamed(self, found: Any, *, ended: bool) -> Any:
-        """Store the reasoning so far if needed. Unless reasoning is streamed, hold it back."""
+        """Store the reasoning so far if it may be returned later. Hold reasoning back unless it's streamed."""
         self._spoke = self._spoke or bool(found.normal_text)
         if self._nonempty or not self._stream_reasoning:
             # The reasoning may be returned later, either in one piece or as content.
@@ -193,7 +193,7 @@ class _ReasoningDetector:
         if not self._feeds_tools:
             return self._result(found.content, found.reasoning)
         rest = [event for event in events if isinstance(event, ContentText | _OfCall)]
-        # SGLang doesn't pass empty text to the other detector. So call events are attached to the text of the chunk.
+        # SGLang doesn't pass empty text to the other detector. So attach the events of calls to the text of the chunk.
         carrier = text if any(isinstance(event, _OfCall) for event in rest) else found.content
         return self._result(Read.of(carrier, rest), found.reasoning)
 
@@ -203,7 +203,7 @@ class _ReasoningDetector:
 
 
 class _ToolDetector:
-    """Reports calls to SGLang. It uses the reasoning detector's events, or parses the text itself if there are none."""
+    """Reports calls to SGLang. The events come from the reasoning detector, or from parsing the text if there are none."""
 
     prev_tool_call_arr: list[dict[str, Any]]
     streamed_args_for_tool: list[str]

@@ -19,9 +19,9 @@ _ANSWER = "Yes."
 
 
 class Generator(SkyRLGymGenerator):  # type: ignore[misc]
-    """SkyRL's generator with a different tokenization of observations.
+    """SkyRL's generator, except that a chat template formats the observations.
 
-    SkyRL passes observations without the preceding answer. So the observations are rendered after a placeholder answer that ends with the
+    SkyRL passes observations without the preceding answer. So observations are rendered after a placeholder answer that ends with the
     model's end-of-sequence token. Raises `ExtendError` if it's uncertain what the template would write next.
     """
 
@@ -31,7 +31,7 @@ class Generator(SkyRLGymGenerator):  # type: ignore[misc]
         self._encoder = PromptEncoder(self.tokenizer)
 
     def get_obs_ids_from_obs(self, new_obs: Sequence[Mapping[str, Any]], is_done: bool) -> list[int]:
-        """Return the ids of observations. Unless `is_done` is True, the ids of the next generation prompt follow."""
+        """Return the token ids of observations. Unless `is_done` is True, the token ids of the next generation prompt follow."""
         if not self.use_conversation_multi_turn or not new_obs:
             return list(super().get_obs_ids_from_obs(new_obs, is_done))
         with warnings.catch_warnings():

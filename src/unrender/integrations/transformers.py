@@ -30,7 +30,7 @@ AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": Fals
 
 
 class Decodes(Protocol):
-    """The tokenizer attributes that are needed to decode output."""
+    """The attributes of a tokenizer that are needed to decode output."""
 
     pad_token_id: int | None
 
@@ -38,7 +38,7 @@ class Decodes(Protocol):
 
 
 class Tokenizer(Decodes, Protocol):
-    """The tokenizer attributes that are needed to load its template. Tokens may be None."""
+    """The attributes of a tokenizer that are needed to load its template. Tokens may be None."""
 
     name_or_path: str
     chat_template: str | Mapping[str, str] | None
@@ -47,7 +47,7 @@ class Tokenizer(Decodes, Protocol):
 
 
 def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if it has none."""
+    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template."""
     sources = tokenizer.chat_template
     if not sources:
         raise TemplateError(f"{tokenizer.name_or_path or 'the tokenizer'}: expected a chat_template, found none")
@@ -95,8 +95,8 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
-    The streamer is a `TextStreamer` of transformers, so text arrives word by word. Its attribute `parser` contains the message so far. It
-    supports one sequence at a time, without beam search.
+    The streamer is a `TextStreamer` of transformers, so text arrives word by word. Its attribute `parser` contains the message so far. The
+    streamer supports one sequence at a time, without beam search.
     """
     base = importlib.import_module("transformers").TextStreamer
 
@@ -108,7 +108,7 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
             self.parser: Parser = turn.parser()
 
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
-            """Handle text that is final."""
+            """Handle text that transformers passes as final."""
             events = self.parser.feed(text) if text else []
             if stream_end:
                 events += self.parser.finish()
@@ -123,7 +123,8 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
 
     `library` is "llguidance" or "xgrammar"; the default is the first one installed. Batches and `num_return_sequences` are supported, but
     beam search isn't. The tokenizer must be a fast one. Create a new processor for each call of `generate`. Raises `GrammarError` if
-    neither library is installed, or if the answer can't be expressed as a grammar. `generate` raises it if the library rejects the grammar.
+    neither library is installed, or if the answer can't be expressed as a grammar. `generate` raises this error if the library rejects the
+    grammar.
     """
     chosen = library or preferred_library()
     if chosen not in DIALECTS:
@@ -135,8 +136,8 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
     """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence after one of `turn.stop`.
 
-    You need it if a template's end-of-turn marker isn't the model's end-of-sequence token. Create a new criterion for each call of
-    `generate`.
+    The criterion is needed if a template's end-of-turn marker isn't the model's end-of-sequence token. Create a new criterion for each call
+    of `generate`.
     """
     return _Ended(turn, tokenizer)
 
@@ -149,7 +150,7 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
 
     Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
     """
-    # `generate` uses callbacks and returns only at the end. So it runs in a thread and passes events through a queue.
+    # `generate` uses callbacks and returns only at the end. So run `generate` in a thread that passes events through a queue.
     told: queue.Queue[list[Event] | BaseException | None] = queue.Queue()
     unwanted = threading.Event()
 
@@ -210,7 +211,7 @@ class _Constrained:
 
 
 def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
-    """Return the matcher after adding a token, or None if the sequence has ended."""
+    """Return the matcher after it has accepted a token, or None if the sequence has ended."""
     if matcher is None:
         return None
     try:

@@ -52,7 +52,7 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 def calling(*names: str, objects: bool = False, **fields: Any) -> OpenAIMessage:
     """Return an assistant message with calls of `names`.
 
-    Arguments are JSON text, as in OpenAI's API. With `objects=True`, arguments are objects, as in the documentation of transformers.
+    Arguments are JSON text, as in OpenAI's API. With `objects=True`, arguments are objects, as in the Transformers documentation.
     """
     given = {"city": CITY}
     functions = [{"name": name, "arguments": given if objects else json.dumps(given)} for name in names]

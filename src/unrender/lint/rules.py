@@ -346,7 +346,7 @@ def reasoning_dropped_after_call(subject: Subject) -> Iterator[Symptom]:
     fix="If caching matters more than context, keep the reasoning. Some templates have a switch for it.",
 )
 def reasoning_dropped_from_history(subject: Subject) -> Iterator[Symptom]:
-    """Yield an answer whose reasoning is dropped when the next question follows."""
+    """Yield an answer whose reasoning is dropped once the next question is asked."""
     messages = [USER, _REASONED, NEXT_USER]
     if subject.writes_reasoning:
         text = "the reasoning of an answer is gone when the next question is asked"

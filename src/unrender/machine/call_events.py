@@ -273,7 +273,7 @@ def cut_short(machine: Machine, call: CallState | None = None) -> bool:
 
 
 def drop_opener(machine: Machine) -> None:
-    """Handle the end of the output inside the start marker of a call. The marker is reported and dropped."""
+    """Handle output that ends inside the start marker of a call. The marker is reported and dropped."""
     if machine.length_limited:
         cut_short(machine)
         return

@@ -210,7 +210,7 @@ _Lengths = tuple[int, int | None]
 def all_but(
     words: Iterable[str], alphabet: Alphabet, lengths: _Lengths = (0, None), rest: Callable[[int], Node] | None = None
 ) -> Node:
-    """Return a node for all texts with these lengths except `words`, escaped by `alphabet`.
+    """Return a node for all texts of these lengths except `words`. Characters are escaped as `alphabet` specifies.
 
     `rest` takes a number of characters and returns the node for the text after them. By default, this node is any text of the remaining
     length, and is repeated for each branch. Characters are written only with their usual escapes, since other escapes would allow another

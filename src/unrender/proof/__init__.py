@@ -1,7 +1,7 @@
-"""Verifies a format on a template's own answers: extracts them from renderings, parses them, and compares the messages.
+"""Verifies a format on a template's own answers: extracts the answers from renderings, parses them, and compares the messages.
 
-The package takes a template's answers with their renderings. It returns the answers that were misread, and a Format without the claims that
-these answers refute. `analysis` uses it to weaken a format, and `verify` to report counterexamples.
+The input is a template's answers with their renderings. The result is the answers that were misread, and a `Format` without the claims that
+these answers refute. `analysis` uses this package to weaken a format, and `verify` uses it to report counterexamples.
 
 Open `cut` first. `reading` parses answers, `said` compares them, `claims` weakens a format, `split` compares two renderings.
 

@@ -1,7 +1,8 @@
 """Weakens a Format by dropping or replacing claims that the template's own answers refute.
 
-Strategy: the template's answers are parsed with the format. If some are misread, every weaker format that may help is tried, and the one
-with the lowest cost is used. This is repeated with the result, as long as the cost falls. A dropped claim costs less than a false one.
+Strategy: the template's answers are parsed with the format. If any answers are misread, every weaker format that may help is tried, and the
+one with the lowest cost is used. The search is repeated from that format, as long as the cost falls. A dropped claim costs less than a
+false one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from unrender.proof.cut import CutOut
 from unrender.proof.reading import Misread, Witness, misread, refused
 
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
-"""Claims that the format can parse reasoning, one call, and several calls."""
+"""The claims that a format can parse reasoning, one call, and several calls."""
 _FALSE, _UNCLAIMED, _UNWRITTEN = 10, 4, 2
 """Costs of a misread answer, an answer that the format doesn't claim to read, and an answer that no grammar allows."""
 _JOINTS = tuple(item.name for item in fields(TurnTexts) if "_to_" in item.name)
@@ -43,15 +44,15 @@ class _Weaker:
     claim: str
     """The claim that is dropped."""
     parts: Callable[[Format], dict[str, Any]]
-    """Function that returns the changed parts of a format without the claim. The result is empty if the format doesn't make the claim."""
+    """Function that returns the parts of a format that change if the claim is dropped. Empty if the format doesn't make the claim."""
     needed_by: Callable[[Said], bool]
-    """Function that returns true for answers that need the claim."""
+    """Function that returns True for answers that can't be read unless the claim is true."""
     part: Role | None = None
-    """Part of a message that the claim concerns; None stands for any part. The claim is refuted only if this part is misread in all answers
+    """The part of a message that the claim is about, or None for any part. The claim is refuted only if this part is misread in all answers
     that need the claim.
     """
     unread: bool = False
-    """True if answers that need the claim can't be parsed without it."""
+    """True if a format without the claim doesn't parse answers that need it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class _Trial:
     claim: str = ""
     """The claim that was dropped to get this format; empty for the original format."""
     more: tuple[str, ...] = ()
-    """Messages about other claims that were dropped with this one."""
+    """Messages about other claims that were dropped together with this one."""
     wrong: tuple[Misread, ...]
     faults: tuple[CutOut, ...]
     """Answers that the format claims to read, but that are misread or not allowed by its grammars."""
@@ -127,7 +128,7 @@ def _given_up(way: Sequence[_Trial]) -> Iterator[str]:
 
 
 def _reading(witness: Witness, format: Format, more: tuple[str, ...] = (), claim: str = "") -> _Trial:
-    """Parse the template's answers with a format and return the result."""
+    """Parse the template's answers with a format, and return the result as a trial."""
     format = witness.complete(format) if claim else format
     wrong = misread(witness, format)
     unclaimed = [shown for shown in witness.shown if not claims_to_read(format, shown.said)]
@@ -138,7 +139,7 @@ def _reading(witness: Witness, format: Format, more: tuple[str, ...] = (), claim
 
 
 def _writing(witness: Witness, format: Format, more: tuple[str, ...] = (), claim: str = "") -> _Trial:
-    """Parse the template's answers, match them against the format's grammars, and return the result."""
+    """Parse the template's answers, match them against the format's grammars, and return the result as a trial."""
     read = _reading(witness, format, more, claim)
     unwritten = _unwritten(witness, read.format)
     cost = read.cost + _UNWRITTEN * len({shown.name for shown in unwritten})
@@ -152,7 +153,7 @@ def _unwritten(witness: Witness, format: Format) -> tuple[CutOut, ...]:
 
 
 def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
-    """Yield claims that the template's answers need and the format doesn't make, each with a message."""
+    """Yield claims that the template's answers need but the format doesn't make, each with a message."""
     answers: dict[str, str] = {}
     for shown in reversed(witness.shown):
         if lacking := _lacking(format, shown.said):
@@ -162,7 +163,7 @@ def _unclaimed(witness: Witness, format: Format) -> Iterator[tuple[str, str]]:
 
 
 def _trials(witness: Witness, trial: _Trial) -> Iterator[_Trial]:
-    """Yield a trial for each weaker format that may help."""
+    """Yield a trial for each weaker format that may read more answers correctly."""
     wrong = [found.cut_out for found in trial.wrong]
     read = [shown.said for shown in witness.shown if shown not in wrong]
     for weaker in _WEAKER:
@@ -187,7 +188,7 @@ def claims_to_read(format: Format, said: Said) -> bool:
 
 
 def _lacking(format: Format, said: Said) -> str:
-    """Return a claim that answers like `said` need and the format doesn't make; empty if the format makes all of them."""
+    """Return a claim that answers like `said` need and the format doesn't make, or "" if the format makes all these claims."""
     if said.reasoning and format.reasoning.mode is ReasoningMode.NONE:
         return _REASONING
     if said.calls and format.tools.mode is ToolMode.NONE:
@@ -259,7 +260,7 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
         try:
             return replace(format, **parts), tuple(given_up)
         except FormatError as error:
-            if not (found := _PLACE.match(error.where)):  # The error names no field, so the invalid part is unknown.
+            if not (found := _PLACE.match(error.where)):  # If the error names no field, the invalid part is unknown.
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             part, field = found.groups()
             value = parts.get(part, getattr(format, part))

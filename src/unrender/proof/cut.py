@@ -16,9 +16,9 @@ class CutOut:
 
     said: Said
     name: str = ""
-    """Description of the answer's parts, e.g. `content and a call`."""
+    """A description of the answer's parts, e.g. `content and a call`."""
     request: Request
-    """Request for parsing the answer: the tools, and the types of their arguments."""
+    """The request for parsing the answer. It contains the tools and the types of their arguments."""
     before: Conversation = ()
     """Messages before the answer."""
     prompt: str
@@ -59,7 +59,7 @@ def cut_out(
 
 
 def _shared(prompt: str, full: str) -> str:
-    """Return the start of `full` that matches the start of `prompt`, apart from white space."""
+    """Return the longest prefix of `full` that matches the start of `prompt`, apart from white space."""
     if full.startswith(prompt):
         return prompt
     # If the prompt is `<bot><think>` and the history contains `<bot>Hi`, the answer starts after the common text, `<bot>`.

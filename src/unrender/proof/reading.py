@@ -1,7 +1,7 @@
-"""Parses a template's answers with a format, at once or in chunks, and finds the ones that are misread.
+"""Parses a template's answers with a format, at once or in chunks, and finds the answers that are misread.
 
-Rules: mistaking an answer for another that the template renders identically isn't counted, because no parser could distinguish them. Text
-that may not be an answer isn't counted either.
+Rules: mistaking an answer for another that the template renders identically isn't an error, because no parser could distinguish them. Text
+that might not be an answer is also ignored.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Witness:
 
     shown: tuple[CutOut, ...]
     request: Request
-    """The request of most answers. Only answers to this request are checked against grammars."""
+    """The request that most answers respond to. Only answers to this request are checked against grammars."""
     eos_token: str
     writes: Writes
     complete: Callable[[Format], Format]
-    """Function that completes a format with parts that can't be determined from answers, such as declared formats."""
+    """Function that adds parts to a format that can't be determined from answers, such as declared formats."""
     is_over: Callable[[], bool]
-    """Function that returns true if verification must stop."""
+    """Function that returns True if verification must stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class ReadAnswer:
 
     message: Message
     begun: str = ""
-    """Reasoning text of the prefill. It is part of the message, but not of the answer."""
+    """The reasoning text in the prefill. This text is part of the message, but not of the answer."""
     reported: bool = False
     """True if the parser reported text that the format doesn't allow."""
 
@@ -85,7 +85,7 @@ def read(
 
 
 def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
-    """Return the answers that are misread, except for mistakes that no parser could avoid.
+    """Return the answers that are misread, except those that no parser could read correctly.
 
     Answers are parsed with the format's own call syntax only, because tolerated syntaxes would prove nothing about it. Each is parsed in
     one piece, because results never depend on how the text is split into chunks.
@@ -106,7 +106,8 @@ def _misread(witness: Witness, format: Format, shown: CutOut) -> Misread | None:
 def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Collection[Role] = ALL) -> bool:
     """Return whether the template renders the parsed message exactly like the intended one. Only `excused` parts may differ.
 
-    A call that was parsed as text is never excused. Surrounding white space in a string isn't excused either if the template would trim it.
+    A call that was parsed as text is never excused. If the template trims strings, surrounding white space that the parser added to a
+    string isn't excused either.
     """
     read, meant = said_by(message), shown.said
     if message.failed_calls or not misread_parts(meant, message) <= set(excused):
@@ -124,7 +125,7 @@ def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Coll
 
 
 def _padded(found: Any, meant: Any) -> bool:
-    """Return whether a string in `found` has different surrounding white space than in `meant`.
+    """Return whether the surrounding white space of a string differs between `found` and `meant`.
 
     A string in `found` without surrounding white space is accepted, because a template may trim strings.
     """
@@ -172,7 +173,7 @@ def _without_end(format: Format, text: str) -> str | None:
 
 
 def disallowed(answer: Remainder, ways: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the keys of `ways` for which the answer's grammar rejects every text in the value."""
+    """Return the keys of `ways` whose texts are all rejected by the answer's grammar."""
     refused = set(answer.refused(chain.from_iterable(ways.values())))
     return [text for text, forms in ways.items() if refused.issuperset(forms)]
 
@@ -185,7 +186,7 @@ def refused(witness: Witness, format: Format) -> Iterator[CutOut]:
     answers: dict[str, dict[str, CutOut]] = {}
     for shown in witness.shown:
         # Skip answers that occur only in a history, because models never write them. Also skip answers with text arguments or more than two
-        # calls, because checking them takes too long.
+        # calls, because they take too long to check.
         usual = shown.request is witness.request and len(shown.said.calls) < 3
         if shown.asked and usual and not _ends_in_content(shown):
             bare = min(with_and_without_end(ended, shown.answer), key=len)

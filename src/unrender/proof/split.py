@@ -1,8 +1,8 @@
-"""Compares two renderings and finds the parts that they share. This small module is the core of the analysis.
+"""Compares two renderings, and finds their common parts. The analysis is built on this module.
 
 Rules:
 - Texts are compared by *lexemes*, never by single characters. A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character
-  or one other character. `<think>` and `<tool_call>` share the character `<`, but no lexeme.
+  or one other character. `<think>` and `<tool_call>` share the character `<`, but they have no lexeme in common.
 - A marker is never separated from the word that completes it, as in `<|open|>` + `think`.
 """
 
@@ -52,7 +52,7 @@ def shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
 
 
 def calculate_diff_split(left: str, right: str) -> Split:
-    """Split two texts into a common prefix, two different middle parts and a common suffix. No marker is cut apart.
+    """Split two texts into a common prefix, two different middle parts and a common suffix. No marker is split.
 
     >>> calculate_diff_split("<a>one</a>", "<a>two</a>")
     Split(prefix='<a>', left='one', right='two', suffix='</a>')
@@ -124,7 +124,7 @@ def openers_of(closer: str) -> tuple[str, ...]:
     return (*candidates, *(closer.replace(right, left) for left, right in _PAIRS if right in closer))
 
 
-# Matches text that starts inside a tag, such as `/k][k]`. It doesn't match `]<~[<`, where `<~` separates the brackets.
+# Matches text that starts inside a tag, such as `/k][k]`. The pattern doesn't match `]<~[<`, where `<~` separates the brackets.
 _OPEN_TAG = re.compile(
     "[^<>]*>|" + "|".join(rf"[^\{pair[0]}\{pair[1]}]*\{pair[1]}\s*\{pair[0]}" for pair in BRACKETS[1:])
 )
@@ -132,14 +132,14 @@ _OPEN_TAG = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The literals around consecutive items."""
+    """The literals before, after and between consecutive items."""
 
     prefix: str
-    """Text before each item."""
+    """The text before each item."""
     suffix: str
-    """Text after each item."""
+    """The text after each item."""
     separator: str
-    """Text between two items."""
+    """The text between two items."""
     rule: str = ""
     """Name of the rule that found the borders between the literals."""
 
@@ -171,6 +171,6 @@ def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
     left, right = ("", *lexemes(between[:at]))[-1], (*lexemes(between[at:]), "")[0]
     inside = _OPEN_TAG.match(between[at:]) is not None
     broken = (is_tag(left) and is_word(right)) or (is_word(left) and is_tag(right))
-    # Avoid these borders, the worst first: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`; before a
-    # line break, which usually ends an item; before other white space.
+    # Avoid the following borders, from worst to best: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`;
+    # before a line break, which usually ends an item; before other white space.
     return inside, broken, right == "\n", right.isspace(), at

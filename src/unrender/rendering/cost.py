@@ -1,8 +1,8 @@
 """Counts the cost of a rendering, and raises an error before a malicious template exceeds its limits.
 
-Strategy: Python code can't be interrupted from outside. Every operation (a loop iteration, a call, a filter, an operator) is therefore
-counted *before* it runs, and everything that can grow (text, lists) is measured before it's created. No single step takes long, and the
-clock is checked after a fixed amount of work.
+Strategy: Python code can't be interrupted from outside. Therefore, every operation (a loop iteration, a call, a filter, an operator) is
+counted *before* it runs. Everything that can grow (text, lists) is measured before it's created. No single step takes long, and the clock
+is checked after a fixed amount of work.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from unrender.rendering.printing import values_inside
 _BULK = 50_000
 """Maximum number of characters that are copied, searched or compared between two clock checks."""
 _STEP = _BULK // 64
-"""Cost of a step, in characters. The clock is checked every 64 steps."""
+"""Cost of a step, as a number of characters. The clock is checked every 64 steps."""
 _ITEM = 8
-"""Cost of a list item, in characters."""
+"""Cost of a list item, as a number of characters."""
 _NODE = 12
-"""Cost of a nested value, in characters, without the cost of its text."""
+"""Cost of a nested value, as a number of characters, without the cost of its text."""
 
-# The thread clock is missing in WebAssembly, which uses the wall clock instead.
+# WebAssembly has no thread clock, so the wall clock is used there.
 now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 
@@ -60,7 +60,7 @@ class CostBudget:
             raise Exhausted(f"the template needs more than {self._limits.rendering_seconds} seconds")
 
     def text(self, characters: int) -> None:
-        """Count text of the given length, before or after the text is created."""
+        """Count a text of the given length. May be called before or after the text is created."""
         if characters > self._limits.rendering_characters:
             raise Exhausted(f"the template makes a text of more than {self._limits.rendering_characters} characters")
         # The total length is limited too, because a loop may keep many pieces of text: `{% set _ = kept.append(long ~ i) %}`.
@@ -70,7 +70,7 @@ class CostBudget:
         self._work(characters)
 
     def read(self, characters: int) -> None:
-        """Count a search in text of the given length, or a copy of the text."""
+        """Count the cost of searching or copying a text of the given length."""
         self.step()
         self._work(characters)
 
@@ -84,14 +84,14 @@ class CostBudget:
         self._work(_ITEM * count)
 
     def weigh(self, value: Any) -> int:
-        """Return the approximate length of `value` as text. Shared parts are counted each time they occur.
+        """Return the approximate length of `value` as text. A part that occurs several times is counted each time.
 
         Nested lists can be small in memory but huge as text, so they're measured before they're printed, compared or hashed.
         """
         if isinstance(value, str | bytes):
             return len(value)
-        # If `x = [x, x]` is repeated sixty times, there are 60 lists in memory, but 2 ** 60 in the printed text. Values are
-        # therefore counted level by level, which exceeds the limit after a few levels.
+        # If `x = [x, x]` is repeated sixty times, there are 60 lists in memory, but 2 ** 60 in the printed text. Values are therefore
+        # counted level by level, so that the limit is exceeded after a few levels.
         total, depth, level, limit = 0, 0, [value], self._limits.rendering_characters
         while level:
             deeper: list[Any] = []

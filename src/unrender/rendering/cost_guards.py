@@ -1,8 +1,8 @@
 """Guards for the operators, filters, methods and format strings of a template. Guards measure the cost of an operation before it runs.
 
 Rules:
-- Guards never change values. They raise `Exhausted` if an operation is too expensive, and `TypeError` if it makes no sense in a template.
-- Expensive operations are listed in tables. An unlisted filter must be cheap and return a result no larger than its input.
+- Guards never change values. They raise `Exhausted` if an operation is too expensive, and `TypeError` if it makes no sense.
+- Expensive operations are listed in tables. A filter may be unlisted only if it's cheap and its result is no larger than its input.
 - Templates can't use unlisted methods of built-in values.
 - `%` format strings are scanned as in Python. The sum of all widths and precisions is counted in advance.
 - `str.format` uses Jinja's sandboxed formatter. Nested fields are resolved first, and then each field is measured before it's formatted.
@@ -49,7 +49,7 @@ class Operands:
         return self.value if isinstance(self.value, TEXT) else str(self.value)
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
-        """Return the argument with the given position or name."""
+        """Return the argument with the given position or name, or `default` if it's missing."""
         return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
 
 
@@ -71,7 +71,7 @@ def guard_operator(budget: CostBudget, operator: str, left: Any, right: Any) -> 
     elif operator == "%" and isinstance(left, TEXT):
         guard_percent(budget, Operands(left, (right,)))
     elif operator == "*":
-        # Either operand may be the number: `"ab" * 9999999` and `9999999 * "ab"` are equivalent.
+        # Either operand of `*` may be the number: `"ab" * 9999999` and `9999999 * "ab"` are equivalent.
         for value, times in ((left, right), (right, left)):
             if isinstance(times, int) and isinstance(value, (*TEXT, list, tuple)):
                 _guard_size(budget, value, max(0, len(value) * times))
@@ -94,7 +94,7 @@ def guard_integer(value: int) -> None:
 
 def guard_keys(budget: CostBudget, asked: Operands) -> None:
     """Guard `dict(…)`, `namespace(…)` and `update`, which use parts of their arguments as keys."""
-    # Hashes of strings are randomized. But a template can choose numbers and tuples whose hashes collide, so that building a dict takes
+    # Hashes of strings are randomized, but a template can choose numbers and tuples whose hashes collide. Building a dict then takes
     # quadratic time.
     odd = 0
     for items in asked.given:
@@ -130,7 +130,7 @@ def guard_join(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_percent(budget: CostBudget, asked: Operands) -> None:
-    """Guard `%`. Each field may print all arguments, padded to the width in the format string."""
+    """Guard the operator `%`. Each field may print all arguments, padded to the width in the format string."""
     text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
     # A width may be an argument, as in `"%*d" % (9999999, 1)`. For each `*`, the sum of all integer arguments is counted.
     given = [*asked.given, *(item for value in asked.given if isinstance(value, tuple) for item in value)]
@@ -149,13 +149,13 @@ def guard_slow_text(budget: CostBudget, asked: Operands) -> None:
 
 
 def guard_numeric(_: Any, value: Any) -> None:
-    """Raise `TypeError` for arguments that aren't numbers, since `%` would format strings and `*` would repeat them."""
+    """Raise `TypeError` for arguments that aren't numbers, since `%` and `*` would format or repeat strings."""
     if not isinstance(value, int | float):
         raise TypeError(f"expected a number, found {type(value).__name__}")
 
 
 def guard_slow_list(budget: CostBudget, asked: Operands) -> None:
-    """Guard filters and methods that sort or compare items."""
+    """Guard slow filters and methods, which sort or compare items."""
     _guard_items(budget, asked)
     if budget.weigh(asked.value) > limits.MAX_SLOW_LIST:
         raise Exhausted(f"the template compares more than {limits.MAX_SLOW_LIST} characters of list items")
@@ -168,7 +168,7 @@ def count_of(text: Any, part: Any) -> int:
 
 
 def _guard_size(budget: CostBudget, value: Any, size: int) -> None:
-    """Count a string or list of the given size that is created from `value`."""
+    """Count the cost of creating a string or list of the given size from `value`."""
     if isinstance(value, TEXT):
         budget.text(size)
     else:
@@ -180,7 +180,7 @@ def _guard_text(budget: CostBudget, asked: Operands) -> None:
 
 
 def _guard_items(budget: CostBudget, asked: Operands) -> None:
-    """Guard operations that iterate over all items, or split the name of an attribute."""
+    """Guard operations that iterate over all items, or that split an attribute name."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
     if any(isinstance(item, str) and len(item) > limits.MAX_SLOW_TEXT for item in asked.given):
@@ -189,7 +189,7 @@ def _guard_items(budget: CostBudget, asked: Operands) -> None:
 
 def _guard_unique(budget: CostBudget, asked: Operands) -> None:
     guard_slow_list(budget, asked)
-    # `items | unique` hashes each item, like a key of a dict.
+    # `items | unique` hashes each item, so guard the items like keys of a dict.
     if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
         guard_keys(budget, Operands(None, ([(item,) for item in asked.value],)))
 
@@ -202,7 +202,7 @@ def _guard_batches(budget: CostBudget, asked: Operands) -> None:
 def _guard_round(budget: CostBudget, asked: Operands) -> None:
     guard_numeric(budget, asked.value)
     budget.step()
-    # Rounding computes a power: `1 | round(400000000)` would compute `10 ** 400000000`.
+    # Limit the precision, because rounding computes a power: `1 | round(400000000)` would compute `10 ** 400000000`.
     if any(isinstance(item, int) and abs(item) > limits.MAX_REPETITIONS for item in asked.given):
         raise Exhausted(f"the template rounds to more than {limits.MAX_REPETITIONS} digits")
 
@@ -280,7 +280,7 @@ def percent_widths(text: str) -> Iterator[int | None]:
     """Yield each width and precision in a `%` format string. Yields None for `*`, which refers to an argument."""
     at = text.find("%")
     while at >= 0:
-        # The name in parentheses may contain parentheses. In `"%(a(b))5d"`, the width follows the name.
+        # A name in a `%` field may contain parentheses. In `"%(a(b))5d"`, the width follows the name `a(b)`.
         conversion = _CONVERSION.match(text, _end_of_name(text, at + 1))
         assert conversion is not None
         yield from (None if part == "*" else int(part[:_DIGITS]) for part in conversion.groups() if part)
@@ -308,7 +308,8 @@ class _Measured:
         return super().convert_field(self._printable(value), conversion)  # type: ignore[misc]
 
     def format_field(self, value: Any, format_spec: str) -> Any:
-        # Any number in the specification may be a width, as in `"{:>9999999}"`. In `"{:{w}}"`, the nested field is already resolved.
+        # Any number in the specification may be a width, as in `"{:>9999999}"`. Nested fields, as in `"{:{w}}"`, have already been
+        # resolved.
         widths = sum(int(digits[:_DIGITS]) for digits in _NUMBER.findall(format_spec))
         self.budget.text(widths)
         written = super().format_field(self._printable(value), format_spec)  # type: ignore[misc]
@@ -334,7 +335,7 @@ class _EscapeFormatter(_Measured, SandboxedEscapeFormatter):
 # Methods.
 
 
-# Codecs that take linear time. `"punycode"` and `"idna"`, for example, take quadratic time.
+# Only codecs that take linear time are allowed. Others, such as `"punycode"` and `"idna"`, take quadratic time.
 _CODECS = frozenset({"utf8", "ascii", "latin1", "iso88591"})
 _CODEC_ERRORS = ("strict", "ignore", "replace")
 _FEW_PIECES = 1000
@@ -360,7 +361,7 @@ def guard_method(budget: CostBudget, name: str, asked: Operands) -> None:
 
 
 def guard_date_format(pattern: str) -> None:
-    """Raise `Exhausted` for `strftime` patterns with large widths, because some C libraries pad `%1000000d`."""
+    """Raise `Exhausted` for `strftime` patterns with large widths, because some C libraries pad the result of `%1000000d` to this width."""
     if len(pattern) > 1000 or _LONG_NUMBER.search(pattern):
         raise Exhausted("strftime: expected a format of at most 1000 characters without large widths")
 
@@ -403,7 +404,7 @@ def _hash_key(budget: CostBudget, asked: Operands) -> None:
 
 
 def _read(budget: CostBudget, asked: Operands) -> None:
-    # An argument may be a tuple of strings, as in `text.startswith((a, b, …))`, and all of them are tried.
+    # An argument may be a tuple of strings, as in `text.startswith((a, b, …))`. Python tries all of them, so count all.
     budget.read(len(asked.value) + sum(len(item) for item in asked.given if isinstance(item, TEXT)))
     for item in asked.given:
         if isinstance(item, tuple):
@@ -433,7 +434,7 @@ def _split_lines(budget: CostBudget, asked: Operands) -> None:
 
 
 def _count_of_matches(pattern: re.Pattern[str], text: Any) -> int:
-    """Return the number of matches in `text`. If `text` is short, an upper bound is returned."""
+    """Return the number of matches in `text`, or an upper bound if `text` is short."""
     # For short text, counting the matches isn't worth the time.
     if len(text) <= _FEW_PIECES or not isinstance(text, str):
         return len(text)
@@ -492,8 +493,8 @@ _BYTES: Mapping[str, Guard] = MappingProxyType(
 _STR: Mapping[str, Guard] = MappingProxyType(
     {name: guard for name, guard in _BYTES.items() if name not in ("decode", "hex")}
     | {"encode": _code, "maketrans": _translation, "translate": _translate}
-    | {"format": _free, "format_map": _free}  # `Formatting` measures each field.
-    | {"striptags": guard_slow_text, "unescape": _read}  # Additional methods of escaped text.
+    | {"format": _free, "format_map": _free}  # Needs no guard here, because `Formatting` measures each field.
+    | {"striptags": guard_slow_text, "unescape": _read}  # Escaped text has these additional methods.
 )
 _NUMBERS = (
     *("bit_count", "bit_length", "real", "imag", "numerator", "denominator"),
@@ -524,7 +525,7 @@ METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Guard]], ...] = (
 )
 """Maps types of values to their allowed attributes, with a guard for each attribute."""
 
-# Values of the caller, e.g. dates, have all attributes that Jinja's sandbox allows.
+# Templates may use all attributes of the caller's values, e.g. dates, that Jinja's sandbox allows.
 _OF_OTHERS: Mapping[str, Guard] = MappingProxyType(
     {"strftime": lambda _budget, asked: guard_date_format(str(asked.argument(0, "format", "")))}
 )

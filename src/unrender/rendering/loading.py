@@ -4,7 +4,7 @@ Rules:
 - Files are read, never executed.
 - If several files contain a template, the one that transformers prefers is used. Later files in `_PLACES` take precedence.
 - Every error is a `TemplateError` with the path and the expected content.
-- Only the metadata of a GGUF file is read, not its tensors. No length in its metadata may exceed the file's size.
+- Only the metadata of a GGUF file is read, not its tensors. No length in the metadata may exceed the file's size.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _GGUF_MORE = {token: f"tokenizer.ggml.{name}_token_id" for token, name in zip(_M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTemplates:
-    """The named sources of a template and its special tokens. There is at least one source."""
+    """The named sources of a template and its special tokens. There is always at least one source."""
 
     sources: Mapping[str, str]
     """Maps names, e.g. `default`, `tool_use` or `rag`, to sources."""
@@ -102,7 +102,7 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     A hub id requires the `hub` extra and downloads a few small files. Raises `TemplateError` if the model or its chat template isn't found.
     """
     path = Path(path_or_id)
-    with _reading(path):  # `is_dir` raises `OSError` if the name is too long.
+    with _reading(path):  # `is_dir` raises `OSError` for a name that is too long.
         if path.is_dir():
             return load_directory(path)
         if path.exists():
@@ -193,7 +193,7 @@ def _named(template: Any, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _token(value: Any) -> str:
-    """Return a token that is given as a string or as an object with `content`."""
+    """Return the text of a token that is given as a string or as an object with `content`."""
     if isinstance(value, dict):
         value = value.get("content")
     return value if isinstance(value, str) else ""
@@ -258,7 +258,7 @@ def _read(path: Path) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file. If the file doesn't exist, the result is empty."""
+    """Return the object in a JSON file, or an empty object if the file doesn't exist."""
     if not path.is_file():
         return {}
     text = _read(path)
@@ -306,7 +306,7 @@ _NUMBERS: Mapping[int, str] = MappingProxyType(
 
 
 def read_metadata(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the metadata whose keys are in `wanted`. Other values are skipped, without using memory.
+    """Return the metadata whose keys are in `wanted`. Other values are skipped without loading them into memory.
 
     Raises `TemplateError` with the path if the file isn't a GGUF file of a supported version, or is incomplete.
     """
@@ -333,7 +333,7 @@ class _Reader:
             raise TemplateError(f"{path}: expected GGUF version 2 or 3, found version {found}")
 
     def pairs(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
-        self._number("Q")  # Skip the number of tensors.
+        self._number("Q")  # Skip the number of tensors, which isn't needed.
         found = {}
         for _ in range(self._number("Q")):
             key, kind = self._string(), self._number("I")

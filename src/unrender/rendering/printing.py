@@ -1,7 +1,7 @@
 """Inspects the values of a template, and converts them to text that is the same in every process.
 
 Rules: data (strings, numbers, lists, dicts, …) is printed as in Python. All other values are *opaque*: methods, functions, iterators, and
-objects of Jinja or the caller. Opaque values are printed without memory addresses. A method is printed as its name, and any other code as
+objects of Jinja or the caller. Opaque values are printed without memory addresses: a method as its name, and any other callable as
 `<callable>`.
 """
 
@@ -20,7 +20,7 @@ _ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined
 _ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _METHODS = (MethodType, BuiltinMethodType, MethodDescriptorType)
 _CODE = (*_METHODS, FunctionType, type)
-"""Types whose values Python would print with names of internal code."""
+"""Types whose values would otherwise be printed with names of internal classes."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
@@ -56,7 +56,7 @@ def values_inside(value: Any) -> Iterable[Any]:
 def plain(value: Any) -> Any:
     """Return `value` with its opaque parts replaced by printable ones.
 
-    Weigh `value` first, since this function never returns for a value that contains itself.
+    Weigh `value` before you call this function, which never returns for a value that contains itself.
     """
     if isinstance(value, _ATOMS):
         return value

@@ -46,7 +46,7 @@ class Sandbox(SandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
-        # With `optimized=True`, Jinja would compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
+        # Turn off `optimized`, because Jinja would otherwise compute `{{ "a" * 10 ** 9 }}` at compile time, without a budget.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -59,7 +59,7 @@ class Sandbox(SandboxedEnvironment):
         self.undeclared: dict[str, bool] = {}
         self._thread = threading.local()
         self._limits = limits
-        # The order matters: `tojson` gets a guard like any other filter. The filters that `template_ast` inserts don't need one.
+        # The order matters: `tojson` gets a guard like any other filter. The filters that `template_ast` inserts don't need a guard.
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
@@ -80,7 +80,7 @@ class Sandbox(SandboxedEnvironment):
         self._thread.budget = budget
 
     def concat(self, parts: Iterable[str]) -> str:
-        """Join the output of a macro or block."""
+        """Join the parts of the output of a macro or block."""
         texts = list(parts)
         self.budget.text(sum(map(len, texts)))
         return "".join(texts)
@@ -108,8 +108,8 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getitem(obj, argument))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return the attribute `attribute`, or `obj[attribute]` if there is no such attribute."""
-        # As usual in Jinja, `message.items` is a method of the dict. `message.role` can only be an item.
+        """Return the attribute of `obj` with this name, or `obj[attribute]` if there is no such attribute."""
+        # As usual in Jinja, `message.items` is a method of the dict. But `message.role` can only be an item.
         if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # Fast path for most lookups.
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
         if type(obj) is Namespace:
@@ -118,7 +118,9 @@ class Sandbox(SandboxedEnvironment):
         return self._found(obj, super().getattr(obj, attribute))
 
     def _found(self, owner: Any, value: Any) -> Any:
-        """Measure a container that is an attribute of an opaque value. The weight of an opaque value excludes its attributes."""
+        """Return an attribute of an opaque value, and measure it if it's a container. Attributes aren't included in the weight of an opaque
+        value.
+        """
         if isinstance(value, _CONTAINERS) and is_opaque(owner):
             self.budget.weigh(value)
         return value
@@ -157,7 +159,7 @@ class Sandbox(SandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         template_ast.check_size(source, self._limits)
-        # Read the facts before rewriting, because rewriting adds filters. Only the variables are determined later, during code generation.
+        # Read the facts before rewriting, because rewriting adds filters. Only the variables are determined later, when code is generated.
         facts = template_ast.read_facts(source)
         code = super()._generate(template_ast.Rewriting().visit(source), *args, **kwargs)
         local = (name for name, is_local in self.undeclared.items() if is_local)
@@ -176,7 +178,7 @@ class _Generation(Extension):
 
 
 class _Counted:
-    """An iterable that counts each item as a step. It has a length, which loops need and generators lack."""
+    """An iterable that counts each item as a step. Unlike a generator, it has a length, which loops need."""
 
     __slots__ = ("_budget", "_items")
 
@@ -241,7 +243,7 @@ def _sized(environment: Sandbox, value: Any) -> Any:
 
 @pass_environment
 def _spread(environment: Sandbox, items: Any) -> list[Any]:
-    """Count the arguments that `*items` passes to a call."""
+    """Return the arguments that `*items` passes to a call, and count their cost."""
     budget = environment.budget
     # A known length, as in `f(*range(10 ** 9))`, is counted before the arguments are created.
     if isinstance(items, Sized):
@@ -267,7 +269,7 @@ _REWRITTEN = {
 
 @pass_context
 def _finalize(context: Context, value: Any) -> Any:
-    """Count an output. The parameter `context` keeps Jinja from computing constants at compile time."""
+    """Count an output, and return it in printable form. The parameter `context` keeps Jinja from computing constants at compile time."""
     environment = context.environment
     assert isinstance(environment, Sandbox)
     environment.budget.step()
@@ -292,7 +294,8 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget, show = environment.budget, environment.printable
         budget.step()
         budget.check()
-        # Convert the result of a lazy filter to a list, because it has no length. An example is `map` in `messages | map(…) | sort`.
+        # Convert the result of a lazy filter to a list, because it has no length. For example, convert the result of `map` in `messages |
+        # map(…) | sort`.
         if name in cost_guards.LISTING_FILTERS:
             value = _listed(value, budget)
         if name in cost_guards.WRITING_FILTERS:
@@ -333,7 +336,7 @@ def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
 
 @pass_environment
 def _first(environment: Sandbox, items: Any) -> Any:
-    """Return the first item. A random item would make the prompt differ each time."""
+    """Return the first item. A random item would make the prompt different each time."""
     return items[0] if items else environment.undefined("No random item, sequence was empty.")
 
 
@@ -359,7 +362,7 @@ def _tojson(
         budget.text(size + size * budget.weigh(separators))
     if indent is None:
         return encoder.encode(value)
-    # Each level adds more spaces, e.g. with `indent=9999`, so the text is counted while it's encoded.
+    # Each level adds more spaces, e.g. with `indent=9999`. The text is therefore counted while it's encoded.
     budget.text(max(0, indent) if isinstance(indent, int) else len(indent))
     return environment.concat(_counted_text(encoder.iterencode(value), budget))
 

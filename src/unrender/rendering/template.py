@@ -53,7 +53,7 @@ class Rendering:
     line: int | None = None
     """The line of the template that caused the error, starting at 1. None if the line is unknown."""
     exhausted: bool = False
-    """True if a limit was exceeded. Rendering again would be just as expensive."""
+    """True if a limit was exceeded. A retry would be just as expensive."""
 
     def unwrap(self) -> str:
         """Return the text. If rendering failed, raises `TemplateError` with the error message and the line number."""
@@ -165,12 +165,14 @@ class Template:
 
     @property
     def reads(self) -> frozenset[str]:
-        """All variables that may come from the caller, even unintentionally: `y` in `{% if x %}{% set y = 1 %}{% endif %}{{ y }}`."""
+        """All variables that may come from the caller, even if the template's author didn't intend this, e.g. `y` in `{% if x %}{% set y =
+        1 %}{% endif %}{{ y }}`.
+        """
         return self.facts.variables
 
     @property
     def facts(self) -> Facts:
-        """Static facts about the source."""
+        """Static facts about the template's source."""
         return self._sandbox.facts
 
     def _run(self, variables: dict[str, Any]) -> str:
@@ -259,7 +261,7 @@ def copied(value: Any, where: str) -> Any:
             if type(own) is dict or type(own) is list:
                 waiting.append((own, depth + 1))
                 count += 1
-                # The limit also rejects endless nesting, such as `a = []; a.append(a)`.
+                # The depth limit also rejects endless nesting, such as `a = []; a.append(a)`.
                 if depth > MAX_DEPTH:
                     levels = f"{MAX_DEPTH} levels of lists and objects"
                     raise RequestError(f"{where}: expected at most {levels}, found more")
@@ -341,7 +343,7 @@ class FunctionTemplate(Template):
 
     @cached_property
     def digest(self) -> str:
-        """A random string. Code can't be hashed, so analyses of functions aren't cached on disk."""
+        """A random string, because functions can't be hashed. Analyses of functions are therefore not cached on disk."""
         return secrets.token_hex(32)
 
     @property

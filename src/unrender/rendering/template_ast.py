@@ -66,7 +66,7 @@ class VariableFinder(CodeGenerator):
         """Record the variables of a scope that come from outside the template."""
         super().enter_frame(frame)
         environment: Any = self.environment
-        # `{{ tools }}` comes from the caller. In `{% set n = 0 %}{{ n }}`, `n` is a local variable.
+        # In `{{ tools }}`, the variable comes from the caller. In `{% set n = 0 %}{{ n }}`, `n` is a local variable.
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
         for name in {*outside} - environment.globals.keys():
             # A variable that a loop both reads and sets is local: `{% if last %}…{% endif %}{% set last = m %}`.
@@ -147,10 +147,10 @@ def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
 COUNTED, JOINED, WEIGHED, SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
 SPREAD, CHECKED = "arguments spread", "large literal checked"
 _LARGE = 100
-"""Maximum number of items in a literal; larger literals check the clock."""
+"""Maximum number of items in a literal that is created without checking the clock."""
 
-# The compiler copies or writes all known names for each of the following nodes. A template with 1,000 names in 1,000 branches would take
-# minutes to compile.
+# For each of the following nodes, the compiler copies or writes all names known so far. A template with 1,000 names in 1,000 branches would
+# take minutes to compile.
 _SCOPES = (
     *(nodes.AssignBlock, nodes.Block, nodes.CallBlock, nodes.FilterBlock, nodes.For, nodes.FromImport, nodes.If),
     *(nodes.Import, nodes.Include, nodes.Macro, nodes.Scope, nodes.With),
@@ -175,37 +175,37 @@ class Rewriting(NodeTransformer):
         """Rewrite the child nodes, and then the node itself."""
         self.generic_visit(node, *args, **kwargs)
         match node:
-            # Jinja doesn't report the iterations of a loop such as `{% for i in range(100000) %}{% endfor %}`.
+            # Jinja doesn't report the iterations of a loop such as `{% for i in range(100000) %}{% endfor %}`, so count them.
             case nodes.For():
                 node.iter = _filtered(node.iter, COUNTED)
             case nodes.Concat():
-                # The parts of `a ~ b ~ c` are counted before they're joined.
+                # Count the parts of `a ~ b ~ c` before they're joined.
                 return _filtered(nodes.List(node.nodes, lineno=node.lineno), JOINED)
             case nodes.Compare():
                 _rewrite_comparison(node)
             case nodes.Getitem(arg=nodes.Slice()):
-                # A slice such as `text[::-1]` may copy the complete text.
+                # A slice such as `text[::-1]` may copy the complete text, so count the text's length.
                 node.node = _filtered(node.node, SIZED)
             case nodes.Call() | nodes.Filter() | nodes.Test() if node.dyn_args is not None:
                 node.dyn_args = _filtered(node.dyn_args, SPREAD)
             case nodes.List() | nodes.Dict() if len(node.items) > _LARGE:
                 return _filtered(node, CHECKED)
             case nodes.Const(value=int()):
-                # A huge integer, as in `{% set n = 999…9 %}`, isn't measured by the guards of operators.
+                # The guards of operators don't measure huge integers such as `{% set n = 999…9 %}`, so measure them here.
                 guard_integer(node.value)
             case nodes.Pair() if not _is_constant(node.key):
-                # A key such as `pair` in `{pair: 1}` is hashed completely.
+                # A key such as `pair` in `{pair: 1}` may be large, and is hashed completely.
                 node.key = _filtered(node.key, WEIGHED)
         return node
 
 
 def _rewrite_comparison(node: nodes.Compare) -> None:
-    # Comparing with a constant, as in `x == "a"`, is cheap because constants are short. `x == y` may compare two long lists.
+    # A comparison with a constant, as in `x == "a"`, is cheap because constants are short, but `x == y` may compare two long lists.
     if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
         node.expr = _filtered(node.expr, WEIGHED)
         for op in node.ops:
             op.expr = _filtered(op.expr, WEIGHED)
-    # A test such as `"</think>" in content` may search all of `content`.
+    # A test such as `"</think>" in content` may search all of `content`, so count its length.
     for op in node.ops:
         if op.op in ("in", "notin") and not _is_constant(op.expr):
             op.expr = _filtered(op.expr, SIZED)

@@ -28,7 +28,7 @@ _MAX_EXACT = 2**63
 
 
 def canonical(value: Any) -> str:
-    """Return `value` as JSON text. Values that are equal in JSON Schema have equal text.
+    """Return `value` as JSON text. Values that are equal in JSON Schema result in the same text.
 
     >>> canonical({"b": 1.0, "a": None})
     '{"a": null, "b": 1}'
@@ -37,17 +37,17 @@ def canonical(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON text. Integers are written without a fraction, and keys keep their order."""
+    """Return `value` as JSON text. Integers are written without a fraction, and the order of keys is kept."""
     return _written(_normal(value))
 
 
-# `json.dumps` would create a new encoder for each value of an enum.
+# Use one encoder, because `json.dumps` would create a new one for each value of an enum.
 _written = json.JSONEncoder(ensure_ascii=False).encode
 _written_in_order = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def _normal(value: Any) -> Any:
-    # In JSON Schema, 1.0 equals 1. Very large floats aren't exact, so they keep their notation.
+    # In JSON Schema, 1.0 equals 1. Very large floats aren't exact, so they aren't written as integers.
     if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT:
         return int(value)
     if isinstance(value, list | tuple):
@@ -107,7 +107,7 @@ class _Judge:
         named = {item.name: item for item in shape.properties}
         if any(item.required and item.name not in value for item in shape.properties):
             return False
-        # Sizes count only extra keys, since the reader has subtracted the declared ones.
+        # The limits of an object apply only to extra keys, since the reader has subtracted the declared ones.
         extra = [key for key in value if key not in named]
         if not _counts(shape.minimum, shape.maximum, len(extra)):
             return False
@@ -304,7 +304,7 @@ def _parts(shape: Shape, key: str | None) -> Iterable[Shape]:
 
 
 def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
-    """Return the definitions that match at least one finite value."""
+    """Return the definitions that at least one finite value matches."""
     # A list that must contain a list like itself has no finite values, and neither has a list that must contain such a list.
     ending = smallest(definitions, _ends)
     if len(ending) == len(definitions):
@@ -328,7 +328,7 @@ def without_endless(shape: Shape, ending: Collection[str]) -> Shape:
 
 
 def _ends(shape: Shape, ending: frozenset[str]) -> bool:
-    """Return whether a finite value has this shape. `ending` contains the definitions that are known to match a finite value."""
+    """Return whether a finite value has this shape. `ending` contains the definitions for which a finite value is known to exist."""
     match shape:
         case Nothing():
             return False

@@ -3,8 +3,8 @@
 A rewritten keyword becomes a separate subschema. For example, `dependentRequired` becomes an `anyOf`: either the property is absent
 (`ABSENT`, an internal keyword), or the other properties are required.
 
-Eliminating `not` requires the complement of a schema: schemas that match exactly the values that violate it. Each keyword can be violated
-separately, so `not {"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
+A `not` is replaced by the complement of its schema: schemas that match exactly the values that violate it. A value violates a schema if it
+violates any keyword. For example, `not {"minimum": 3, "required": ["a"]}` becomes `anyOf`: a number below 3, or an object without `a`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.limits import MAX_BREAKS, MAX_SMALL
 from unrender.schema.places import Place, References, value_in_words, wrong
 
 ReportLoss = Callable[[str, str, str], None]
-"""Callback that takes a path, a keyword, and the reason why the keyword isn't enforced."""
+"""Callback that reports a keyword that isn't enforced. Its arguments are the path, the keyword and the reason."""
 
 
 def is_flat(place: Place) -> bool:
@@ -61,7 +61,7 @@ def _unfollowed(place: Place, keyword: str, _references: References, report: Rep
 
 
 def _condition(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
-    """Rewrite `if` as an `anyOf`: `if` and `then`, or the complement of `if` and `else`. Returns None if `if` has no complement."""
+    """Rewrite `if` as an `anyOf`: either `if` and `then`, or the complement of `if`, and `else`. Returns None if `if` has no complement."""
     condition = place.at(keyword)
     branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
     # A constant condition selects a branch: `{"if": true, "then": x}` is equivalent to x.
@@ -98,7 +98,7 @@ def _dependencies(place: Place, keyword: str, _references: References, _report: 
 
 
 def _negated(place: Place, keyword: str, _references: References, _report: ReportLoss) -> list[Place] | None:
-    """Rewrite `not` as the complement of its schema; None if there is none, or if only types and values are excluded."""
+    """Rewrite `not` as the complement of its schema. Returns None if there's no complement, or if only types and values are excluded."""
     # `not {"type": "null"}` isn't rewritten: `negation` removes the type later.
     forbidden = place.at(keyword)
     if forbidden.mapping and is_listing(forbidden.mapping):
@@ -162,7 +162,7 @@ def _broken(schema: Any, depth: int) -> list[Any]:
     if not isinstance(schema, Mapping) or depth > MAX_SMALL:
         raise _Unbroken
     if is_listing(schema):
-        return [{"not": schema}]  # The listed types and values are removed from the shape later.
+        return [{"not": schema}]  # Listed types and values are removed from the shape later.
     words = [word for word in schema if word not in ANNOTATIONS]
     # Keywords without a breaker, such as `pattern`, have no complement.
     if not _BREAKERS.keys() >= set(words):
@@ -177,7 +177,7 @@ def is_listing(schema: Mapping[str, Any]) -> bool:
 
 
 def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any]]:
-    """Return the complement of a size keyword. The opposite bound is one higher or one lower."""
+    """Return a function for the complement of a size keyword: the opposite bound, which is one higher or one lower."""
 
     def breaker(value: Any, _depth: int) -> list[Any]:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -189,7 +189,7 @@ def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any]]:
 
 
 def _renamed(word: str) -> Callable[[Any, int], list[Any]]:
-    """Return the complement of a numeric bound: the opposite bound."""
+    """Return a function for the complement of a numeric bound: the opposite bound."""
 
     def breaker(value: Any, _depth: int) -> list[Any]:
         if isinstance(value, bool):
@@ -222,7 +222,7 @@ def _properties(value: Any, depth: int) -> list[Any]:
 
 
 def _items(value: Any, depth: int) -> list[Any]:
-    # The third item can violate its schema only in an array of three or more items. Earlier items are unrestricted.
+    # The third item can violate its schema only in an array of three or more items. The items before it are unrestricted.
     return [
         {"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]}
         for at, parts in enumerate(_complements(value, depth))

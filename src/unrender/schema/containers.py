@@ -1,7 +1,7 @@
 """Reads the keywords of objects and arrays into their shapes.
 
-Strategy for objects: each conjunct has a scope, which contains the declared properties and a schema for all others. A property must satisfy
-every scope.
+Strategy for objects: each conjunct has a scope, which contains its declared properties and a schema for all others. Each property of an
+object must satisfy every scope.
 
 Strategy for arrays: `contains` splits items into matching and other items, so that the matching items can be counted. If the items have few
 possible values, the arrays allowed by `uniqueItems` are listed one by one.
@@ -47,7 +47,7 @@ def read_array(places: Places, _excluded: Excluded, context: KeywordContext) -> 
 def _containing(shape: Array, place: Place, rest: Places, context: KeywordContext) -> Shape:
     """Return the arrays of `shape` with the number of matching items that `contains` requires."""
     wanted = place.at("contains")
-    # Without `minContains`, `contains` requires at least one matching item.
+    # If there's no `minContains`, `contains` requires at least one matching item.
     sizes = replace(place, schema={"minContains": 1} | dict(place.mapping))
     low, high = size_of((sizes,), "minContains", "maxContains", context)
     if wanted.schema is True or wanted.schema == {}:
@@ -67,7 +67,7 @@ def _containing(shape: Array, place: Place, rest: Places, context: KeywordContex
         return replace(shape, minimum=least) if shape.maximum is None or least <= shape.maximum else Nothing()
     found = context.child((*rest, wanted))
     others = context.child((*rest, wanted.made("broken", {"anyOf": [*broken, *_of_other_types(wanted, found)]})))
-    # No item may match, so the array is impossible if at least one match is required.
+    # No item can match, so the array is impossible if at least one match is required.
     if isinstance(found, Nothing) or high == 0:
         return Nothing() if low else replace(shape, items=others)
     if isinstance(others, Nothing):
@@ -158,7 +158,7 @@ def _values(shape: Shape) -> list[str] | None:
 
 def _array_parts(place: Place, context: KeywordContext) -> tuple[list[Place], Place]:
     """Return the places of the first items, and the place of all other items. An `items` list is read like `prefixItems`."""
-    # Until 2019 `{"items": [a, b], "additionalItems": c}` was used for `prefixItems` and `items`.
+    # Schemas of drafts up to 2019 use `{"items": [a, b], "additionalItems": c}` instead of `prefixItems` and `items`.
     anything = Place(True, place.path)
     first = "prefixItems" if "prefixItems" in place.mapping else "items"
     other = "items" if first == "prefixItems" else "additionalItems"
@@ -180,8 +180,8 @@ def _unevaluated_items(place: Place, places: Places, context: KeywordContext) ->
     unknown = any("if" in other.mapping for other in owned)
     if unknown and place.get("unevaluatedItems") is not True:
         context.report(place.path, "unevaluatedItems", "if decides which items are evaluated")
-    # `unevaluatedItems` has no effect next to `items`, which already evaluates all items. Next to `prefixItems`, it restricts the remaining
-    # items.
+    # `unevaluatedItems` has no effect next to `items`, which already evaluates all items. Next to `prefixItems`, `unevaluatedItems`
+    # restricts the remaining items.
     if unknown or ends:
         return [], anything
     prefix = max((len(_array_parts(other, context)[0]) for other in owned), default=0)
@@ -201,7 +201,7 @@ def _unless_wanted(place: Place, wanted: list[Place], context: KeywordContext) -
 
 
 def _ends_evaluation(other: Place, place: Place) -> bool:
-    """Return whether `other` describes all items, so the `unevaluatedItems` of `place` has no effect."""
+    """Return whether `other` describes all items. The `unevaluatedItems` of `place` then has no effect."""
     words = other.mapping
     rest = "additionalItems" if isinstance(words.get("items"), list | tuple) else "items"
     return rest in words or ("unevaluatedItems" in words and other is not place)
@@ -220,7 +220,7 @@ class _Scope:
 def read_object(places: Places, _excluded: Excluded, context: KeywordContext) -> Shape:
     """Return the shape of the allowed objects."""
     scopes = [_scope(place, places, context) for place in places]
-    # A required name that isn't declared may have any value. An absent name must not occur as an extra key.
+    # A required name that isn't declared may have any value. A name that must be absent can't be an extra key either.
     members = [name for place in places for name in _mapping(place, MEMBERS)]
     required = dict.fromkeys([*(name for place in places for name in _required(place)), *members])
     absent = {name for place in places for name in _strings(place.get(ABSENT))}
@@ -251,7 +251,7 @@ def read_object(places: Places, _excluded: Excluded, context: KeywordContext) ->
 def _report_named_again(
     places: Places, names: Iterable[str], properties: list[Property], extra: _Extra, context: KeywordContext
 ) -> None:
-    """Report each declared name that matches a key pattern, since an object with this key twice may be generated."""
+    """Report each declared name that matches a key pattern, since objects that contain this key twice may be generated."""
     shapes_of = {item.name: shapes.shape_identity(item.shape) for item in properties}
     again = (
         name
@@ -349,7 +349,7 @@ _Extra = tuple[tuple[Text, Shape], ...]
 def _extra(
     places: Places, scopes: list[_Scope], names: frozenset[str], context: KeywordContext
 ) -> tuple[_Extra, Shape]:
-    """Return the undeclared keys that may be generated, with the shapes of their values, and the shape of the values of all other keys."""
+    """Return the undeclared keys that may be generated, each with the shape of its values, and the shape of all other values."""
     value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
     patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
     if isinstance(_key_shape(places, context), Nothing):
@@ -368,7 +368,7 @@ def _extra(
 
 
 def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) -> Iterator[tuple[Text, Shape]]:
-    """Yield the keys of each pattern and the shape of their values, restricted by the other subschemas."""
+    """For each pattern, yield the matching keys and the shape of their values, restricted by the other subschemas."""
     for pattern in _named(scope.place, "patternProperties")[:MAX_BREAKS]:
         keys = read_text((Place({"pattern": pattern}, f"{scope.place.path}/patternProperties"),), Excluded(), context)
         others = [(other, other.rest) for other in scopes if other.rest and pattern not in other.patterns]
@@ -385,7 +385,7 @@ def _by_pattern(scope: _Scope, scopes: list[_Scope], context: KeywordContext) ->
 
 def _with_keys_apart(pairs: _Extra, place: Place, context: KeywordContext) -> _Extra:
     """Return key patterns that don't overlap, so that each key has one shape. Patterns that may share a key are merged."""
-    # `^a_` and `^b_` share no key. `^a` and `^ab` do, and patterns without a literal prefix might.
+    # No key matches both `^a_` and `^b_`. A key may match both `^a` and `^ab`, or patterns without a literal prefix.
     starts = [_start(keys.pattern) for keys, _ in pairs]
     apart = all(not a.startswith(b) and not b.startswith(a) for at, a in enumerate(starts) for b in starts[:at])
     if apart or len(pairs) < 2:

@@ -1,10 +1,11 @@
 """Defines `Place`, a subschema with its path, and resolves references.
 
-Several places may apply to the same value (`$ref`, `allOf`). If they share a keyword, its most restrictive value wins.
+Several places may apply to the same value (`$ref`, `allOf`). If several of them have the same keyword, the most restrictive value wins.
 
 References are JSON pointers, anchors, or URIs of parts with an `$id`. Nothing is downloaded. A reference to another document isn't
-resolved, and a reference to a missing part of the schema is an error. A `$dynamicRef` refers to the outermost of the resources entered so
-far that contain the anchor. A part of a schema may therefore be read in several ways, each of which is a separate place with a marked path.
+resolved, and a reference to a missing part of the schema is an error. A `$dynamicRef` refers to the anchor in the outermost of the
+resources entered so far that contain this anchor. A part of a schema may therefore have several meanings. Each meaning is a separate place
+with a marked path.
 """
 
 from __future__ import annotations
@@ -72,12 +73,12 @@ _MARKED = re.compile(r"/\0[^/]*(/[0-9]+)?")
 
 
 def pointer(path: str) -> str:
-    """Return the path of a place as a JSON pointer, without the steps that the reader added."""
+    """Return the JSON pointer for the path of a place, without the steps that the reader added."""
     return _MARKED.sub("", path)
 
 
 _SCHEMAS = (dict, bool, Mapping)
-"""Types of a JSON Schema. `dict` is first, since it's the fastest to check."""
+"""Python types of a JSON Schema. `dict` is first, since it's the fastest to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ class Place:
     scope: tuple[str, ...] = ()
     """Base URIs of the resources entered so far, outermost first. `$dynamicRef` depends on them."""
     mapping: Mapping[str, Any] = field(init=False, repr=False, compare=False)
-    """The keywords of the schema. It's a field because a property would be slower, and even small schemas read it hundreds of times."""
+    """The keywords of the schema. It's a field because a property would be slower, and it's read hundreds of times even for small schemas.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mapping", {} if isinstance(self.schema, bool) else self.schema)
@@ -130,14 +132,14 @@ class Place:
         values = [found] if keyword == "const" else found
         if not isinstance(values, list | tuple):
             raise wrong(f"{self.path}/enum", "a list", found)
-        # Values from Python, e.g. dates, can't be compared or written as JSON.
+        # Other Python values, e.g. dates, can't be compared or written as JSON.
         for value in values:
             if not isinstance(value, str):
                 _check_json(value, f"{self.path}/{keyword}")
         return list(values)
 
     def without(self, *keywords: str) -> Place:
-        """Return the place without `keywords`. Its path is marked, since the result is a different conjunct."""
+        """Return the place without `keywords`. The path of the result is marked, since the result is a different conjunct."""
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}
@@ -162,7 +164,8 @@ class KeywordContext:
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
     owns: Callable[[Place, Place], bool]
-    """Returns True if the second place applies because of the first one, so its properties count as evaluated."""
+    """Function that returns True if the second place applies because of the first one. The second one's properties then count as evaluated.
+    """
     longest: int | None
     """Maximum enforced length of strings and arrays. None if the engine counts lengths itself."""
 
@@ -179,7 +182,7 @@ class Excluded:
 
 
 def _check_json(value: Any, path: str) -> None:
-    """Raise `GrammarError` unless `value` is JSON data. Values deeper than the maximum depth aren't checked."""
+    """Raise `GrammarError` unless `value` is JSON data. Values nested deeper than the limit aren't checked."""
     for item in chain.from_iterable(islice(_levels(value), MAX_SCHEMA_DEPTH + 1)):
         if not _is_json(item):
             raise GrammarError(f"{path}: expected JSON, found {value_in_words(item)}")
@@ -191,7 +194,7 @@ def is_deep(value: Any) -> bool:
 
 
 def _levels(value: Any) -> Iterator[list[Any]]:
-    """Yield the values at each depth. If a value contains itself, the iteration never ends."""
+    """Yield the values at each nesting depth. If a value contains itself, the iteration never ends."""
     level = [value]
     while level:
         yield level
@@ -242,7 +245,7 @@ def size_of(places: Places, low: str, high: str, context: KeywordContext) -> tup
 
 
 _DATA = frozenset(("enum", "const", "default", "examples", "example"))
-"""Keywords whose values aren't schemas, so an `$id` inside them is just data."""
+"""Keywords whose values aren't schemas. An `$id` inside such a value is just data."""
 
 
 @dataclass(slots=True)
@@ -264,7 +267,7 @@ class References:
         return Place(self.root, "#", base, (base,))
 
     def follow(self, reference: str, place: Place) -> Place | None:
-        """Return the target of `reference`, which occurs in `place`; None if it's in another document.
+        """Return the target of `reference`, which occurs in `place`, or None if the target is in another document.
 
         Raises `GrammarError` if the target is a missing part of this schema.
         """
@@ -292,7 +295,7 @@ class References:
         if not self.indexed:
             return replace(target, scope=place.scope)
         scope = self.decisive(entered(place.scope, target.base))
-        # The number of the scope is part of the path. Scope 0, the initial one, isn't marked.
+        # The number of the scope becomes part of the path, except for 0, the initial scope.
         number = self.scopes.setdefault(scope, len(self.scopes))
         return replace(target.marked(f"scope {number}") if number else target, scope=scope)
 
@@ -308,7 +311,7 @@ class References:
         uri, _, fragment = joined(place.base, reference).partition("#")
         if uri or not fragment.startswith("/"):
             self.index()
-        # "#/$defs/a" needs no index; "#a" and "http://h/b" do.
+        # References such as "#/$defs/a" need no index, but "#a" and "http://h/b" do.
         resource = self.resources.get(uri) if uri else self.start()
         if resource is None:
             return None

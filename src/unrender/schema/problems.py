@@ -34,9 +34,8 @@ def _problems(shape: Shape, value: Any, where: str, known: Definitions) -> Itera
         return
     options = [*options_of(shape, known)]
     alike = [option for option in options if isinstance(option, shapes.Constant) or kind_of(value) in _kinds(option)]
-    only = (
-        alike[0] if len(alike) == 1 else None
-    )  # If several list or object shapes are allowed, it's unknown which one was intended.
+    # If several list or object shapes are allowed, it's unknown which of them was intended, so no details are reported.
+    only = alike[0] if len(alike) == 1 else None
     problems: Iterator[str] = iter(())
     if isinstance(only, shapes.Object) and isinstance(value, Mapping):
         problems = _of_object(only, value, where, known)

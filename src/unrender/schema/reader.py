@@ -2,12 +2,13 @@
 
 Strategy: a value is described by *conjuncts*, all the subschemas that apply to it. `$ref` and `allOf` add conjuncts, and `anyOf` and
 `oneOf` create alternatives. The remaining keywords are read one by one. The most restrictive conjunct wins, and each type has its own
-reader (`scalars`, `containers`). If the same conjuncts occur again while they are being read, the schema is recursive, and the result is a
+reader (`scalars`, `containers`). If conjuncts occur again while they are being read, the schema is recursive, and the result is a
 `Reference`.
 
 Rules: an unsupported keyword is reported with its path, and isn't enforced. Only an invalid schema raises. Keywords imply their type, e.g.
-`properties` implies an object. Objects that declare properties are closed unless `additionalProperties` allows others, since callers never
-want invented arguments. Schemas are read within limits. A part of a schema that exceeds a limit is reported and accepts any value.
+`properties` implies an object. Objects that declare properties are closed unless `additionalProperties` allows others, because callers
+don't want arguments that the model invented. Schemas are read within limits. A part of a schema that exceeds a limit is reported and
+accepts any value.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Reading:
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
     """Return the shape of the values that match `schema`, and the keywords that can't be enforced.
 
-    Lengths are enforced up to `longest`; a higher limit is reported instead. `at` (a JSON pointer after `#`) selects a part of the schema.
+    Length limits up to `longest` are enforced; higher limits are reported. `at` (a JSON pointer after `#`) selects a part of the schema.
 
     Raises `GrammarError` for an invalid keyword, e.g. a broken regular expression or a `$ref` without a target. The error message contains
     the path. Reading time is bounded for any schema.
@@ -76,7 +77,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
         # Clients send the same schemas with every request, so results are cached.
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
-        # If nothing was reported, all lengths are within the limit, so the result is also valid without a limit.
+        # If nothing was reported, no length limit exceeds `longest`, so the result is also valid without `longest`.
         limits_known = (longest,) if longest is None or found.unsupported else (longest, None)
         weight = bytes_of(found) // len(limits_known) + len(key) + _KEY_BYTES
         for limit in limits_known:
@@ -115,7 +116,7 @@ class _Reader:
     recursive: set[str] = field(default_factory=set)
     unguarded: frozenset[_Key] = frozenset()
     parents: dict[str, set[str]] = field(default_factory=dict)
-    """Maps the path of a subschema to the paths of the subschemas that it belongs to."""
+    """Maps the path of a subschema to the paths of its parents: the subschemas because of which it applies."""
     count: int = 0
     depth: int = 0
 
@@ -125,7 +126,7 @@ class _Reader:
         self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
-        """Return the shape of a nested value, where recursive references are allowed."""
+        """Return the shape of a nested value, which may refer to the schemas around it."""
         # In `{"items": {"$ref": "#"}}` the recursion ends, since any `]` can close the outer array.
         outside, self.unguarded = self.unguarded, frozenset()
         shape = self.shape(places)
@@ -140,13 +141,13 @@ class _Reader:
                 return Nothing()
         # The order of subschemas doesn't matter: `{"allOf": [a, b]}` is equivalent to `{"allOf": [b, a]}`.
         key = (places[0].path,) if len(places) == 1 else tuple(sorted({place.path for place in places}))
-        # `{"$ref": "#"}` refers to itself without nesting, so the recursion never ends.
+        # A schema such as `{"$ref": "#"}` refers to itself without nesting. The recursion never ends, so no value matches.
         if key in self.unguarded:
             self.report(key[0], "$ref", "it refers to itself and nothing else")
             return Nothing()
         if key in self.known:
             return self.known[key]
-        # A tree such as `{"properties": {"child": {"$ref": "#"}}}` refers to itself from a nested value.
+        # A tree such as `{"properties": {"child": {"$ref": "#"}}}` refers to itself from a nested value, so a `Reference` is returned.
         if key in self.open:
             self.recursive.add(self.open[key])
             return Reference(self.open[key])
@@ -163,7 +164,7 @@ class _Reader:
             self.known[key] = plain
             return plain
         name = self.open[key] = f"recursive-{self.count}"
-        # These conjuncts must not recur before the next nested value.
+        # If these conjuncts recur before the next nested value, the recursion never ends.
         outside, self.unguarded = self.unguarded, self.unguarded | {key}
         self.depth += 1
         shape = self.read(places)
@@ -177,7 +178,7 @@ class _Reader:
         return shape
 
     def plain_container(self, place: Place) -> Shape | None:
-        """Return the shape of an array or object with only the most common keywords; None otherwise."""
+        """Return the shape of an array or object schema with only the most common keywords, or None for other schemas."""
         schema = place.mapping
         declared, required = schema.get("properties"), schema.get("required", ())
         if schema.get("type") == "array" and schema.keys() <= _PLAIN_ARRAY and isinstance(schema.get("items"), dict):
@@ -190,7 +191,7 @@ class _Reader:
         if not isinstance(declared, dict) or not isinstance(required, list | tuple):
             return None
         needed = frozenset(filter(_is_text, required))
-        # Required names without a declaration need the full reader.
+        # Required names that aren't declared need the full reader.
         if not needed <= declared.keys() or not all(map(_is_text, declared)):
             return None
         properties: list[Property] = []
@@ -210,7 +211,7 @@ class _Reader:
         return found or self.child((place.at(*steps),))
 
     def common(self, schema: Any) -> Shape | None:
-        """Return the shape of a small, cacheable schema without references; None for any other schema."""
+        """Return the shape of a small, cacheable schema without references, or None for any other schema."""
         if not isinstance(schema, dict) or self.depth > _SHALLOW or self.count >= MAX_SCHEMA_PARTS:
             return None
         if plain := _plain(schema):
@@ -261,8 +262,8 @@ class _Reader:
 
     def owns(self, place: Place, other: Place) -> bool:
         """Return whether `other` is `place`, or applies because `place` does."""
-        # For example, `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns the properties of `a`, which are two steps
-        # below.
+        # A parent may be several steps away: `{"allOf": [{"$ref": "#/$defs/a"}], "unevaluatedProperties": false}` owns the properties of
+        # `a`.
         wanted = pointer(place.path)
         todo, seen = [other.path], set[str]()
         while todo:
@@ -288,7 +289,7 @@ class _Reader:
         return leaf(places, excluded, KeywordContext(self.report, self.child, self.owns, self.longest))
 
     def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Return `places` without the branches whose combinations would exceed the limit."""
+        """Return `places` without the `anyOf`s and `oneOf`s whose combinations would exceed the limit."""
         sizes = {
             (at, keyword): len(place.each(keyword))
             for at, place in enumerate(places)
@@ -318,7 +319,7 @@ class _Reader:
         if len(broken) > MAX_FEW or None in broken:
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
             return union(options)
-        # Each branch is combined with the complements of all others. If a branch always matches, the other branches become impossible.
+        # Each branch is combined with the complements of all others. If one branch always matches, all other branches become impossible.
         alone = [[place for place in (*broken[:at], *broken[at + 1 :]) if place] for at in range(len(listed))]
         return union([self.shape((*others, option, *rest)) for option, rest in zip(listed, alone, strict=True)])
 
@@ -343,7 +344,7 @@ class _Reader:
             return lists[0]
         everything = [value for values in lists for value in values]
         if any(map(is_deep, everything)):
-            return everything  # The values are nested too deeply to be compared; `enumerated` reports them.
+            return everything  # Values that are nested too deeply can't be compared; `enumerated` reports them.
         # `{"enum": [1, 2]}` with `{"const": 1.0}` allows only 1, in the notation of the first list.
         found = {canonical(value): value for value in lists[0]}
         for values in lists[1:]:
@@ -353,7 +354,7 @@ class _Reader:
 
 
 _VALUES_PER_STEP = 10
-"""Number of `enum` and `const` values that count as one conjunct in the limits."""
+"""Number of `enum` and `const` values that count as much as one conjunct towards the limits."""
 
 
 _PLAIN: Mapping[str, Shape] = {
@@ -435,13 +436,13 @@ def _forbidden_values(place: Place) -> list[Any]:
 
 
 def without_scalar(place: Place) -> Place | None:
-    """Return the complement of `place`; None unless it only restricts scalar values or types."""
+    """Return the complement of `place`, or None if `place` restricts more than scalar values and types."""
     scalar = all(keyword in _SCALAR or keyword in ANNOTATIONS for keyword in place.mapping)
     broken = excluded_schemas(place.schema) if scalar else None
     if broken is None:
         return None
     implied = sorted({TYPE_OF[keyword] for keyword in place.mapping.keys() & TYPE_OF.keys()})
-    # `{"minimum": 3}` doesn't restrict strings. Read alone, it implies a number, so strings violate it.
+    # `{"minimum": 3}` doesn't restrict strings. If it's the only keyword, it implies a number, so strings violate it.
     others = [{"not": {"type": implied}}] if implied and "type" not in place.mapping else []
     return place.made("broken", {"anyOf": [*broken, *others]})
 
@@ -482,7 +483,7 @@ def leaf(places: Places, excluded: Excluded, context: KeywordContext) -> Shape:
 
 def _types(places: Places) -> set[str]:
     """Return the types that all places allow. Without `type`, keywords imply the type."""
-    # `{"minimum": 1}` is read as a number, as its author means it, although JSON Schema also accepts any string here.
+    # `{"minimum": 1}` is read as a number, which is what its author means, although JSON Schema accepts any string here, too.
     named = [_named_types(place) for place in places if place.get("type") is not None]
     if named:
         return set.intersection(*named)
@@ -508,11 +509,11 @@ _ANY_OBJECT = Object(extra=((Text(), Anything()),))
 
 
 def within(reading: Reading, limits: Limits, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
-    """Return a tool's parameters, widened if they exceed the limits, and their weight.
+    """Return a tool's parameters, widened if they exceed the limits, and the weight of the result.
 
     `report` is called with the path of each widened part and the reason.
     """
-    # First, arguments that exceed a limit on their own are widened to any value, which may be enough.
+    # First, widen only arguments that exceed a limit on their own, which may be enough.
     weight = reading.weight
     if not weight.too_much(limits):
         return reading, weight

@@ -54,7 +54,7 @@ def _bounds(places: Places, context: KeywordContext) -> Number:
 
 
 def _is_empty(shape: Number) -> bool:
-    """Return whether no number is within the bounds."""
+    """Return True if no number is within the bounds."""
     if shape.minimum is None or shape.maximum is None:
         return False
     is_open = shape.exclusive_minimum or shape.exclusive_maximum
@@ -62,9 +62,7 @@ def _is_empty(shape: Number) -> bool:
 
 
 def _edges(places: Places, inclusive: str, outward: int, context: KeywordContext) -> Iterable[tuple[Decimal, bool]]:
-    """Yield each bound on one side, and whether it's exclusive. `outward` is the sign of the direction out of the range: positive for upper
-    bounds.
-    """
+    """Yield the lower or the upper bounds, each with True if it's exclusive. `outward` is 1 for upper bounds and -1 for lower bounds."""
     exclusive = f"exclusive{inclusive.capitalize()}"
     numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
     for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):
@@ -242,7 +240,7 @@ def _text_nodes(place: Place, context: KeywordContext) -> Iterable[tuple[str, No
 
 
 def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordContext) -> Text:
-    """Return `shape` with a pattern. Length limits are merged into the pattern if its repetitions can be bounded."""
+    """Return `shape` with a pattern. Its length limits are merged into the pattern if that is possible."""
     excluded = shape.excluded
     if excluded:
         context.report(places[0].path, "not", "single values cannot be excluded from a pattern")
@@ -251,8 +249,8 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: KeywordCo
     merged = _bounded(pattern, shape.minimum, shape.maximum)
     if merged is not None:
         return Text(pattern=merged)
-    # The combination of a pattern and a length has no small grammar. For `^a*b*$` with `maxLength: 9`, each letter may repeat nine times.
-    # The result accepts longer strings, but their length is bounded.
+    # The combination of a pattern and a length has no small grammar. So for `^a*b*$` with `maxLength: 9`, each letter may repeat nine
+    # times. The result accepts longer strings, but their length is bounded.
     if shape.maximum is not None and lengths(pattern)[0] <= shape.maximum:
         pattern = narrowed(pattern, shape.maximum)
     least, most = lengths(pattern)

@@ -1,6 +1,6 @@
 """Defines shapes, which describe the JSON values that a schema allows. A shape is a frozen JSON Schema in which everything is resolved.
 
-Shapes are independent of notation: `spelling` writes values as JSON, Python, raw text or tags.
+Shapes are independent of notation: `spelling` converts them to JSON, Python, raw text or tags.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The shape without values."""
+    """The shape that no value has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Integer:
 class Number:
     """A number between bounds. `places` limits the digits after the decimal point.
 
-    If `parts` is set, the number is a multiple of `1 / parts`: 4 parts are multiples of 0.25, which has 2 places. If `fractional` is True,
-    the number is never an integer and has no bounds.
+    If `parts` is set, the number is a multiple of `1 / parts`: with `parts=4`, it's a multiple of 0.25, and has up to 2 places. If
+    `fractional` is True, the number is never an integer and has no bounds.
     """
 
     minimum: Decimal | None = None
@@ -74,7 +74,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A string. Lengths count code points. `pattern` generates the complete decoded string."""
+    """A string. Lengths count code points. `pattern` describes the complete decoded string."""
 
     minimum: int = 0
     maximum: int | None = None
@@ -84,8 +84,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """An array. `prefix` contains one shape per item, and `items` is the shape of all later items. If `contained` is set, there is no
-    prefix and no maximum.
+    """An array. `prefix` contains one shape per item, and `items` is the shape of all later items. If `contained` is set, `prefix` is empty
+    and `maximum` is None.
     """
 
     prefix: tuple[Shape, ...] = ()
@@ -118,8 +118,8 @@ class Property:
 class Object:
     """An object: `properties` in this order, then any number of `extra` properties.
 
-    `minimum` and `maximum` count only extra properties. Values may have other keys, which are accepted but never generated. `others` is the
-    shape of their values.
+    `minimum` and `maximum` count only extra properties. Other keys are accepted, but never generated. `others` is the shape of their
+    values.
     """
 
     properties: tuple[Property, ...] = ()
@@ -138,7 +138,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The shape with this name in `Reading.definitions`. Only recursive shapes have names."""
+    """The shape with this name in `Reading.definitions`. Only recursive shapes are named."""
 
     name: str
 
@@ -156,7 +156,7 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
 
 
 def union(options: list[Shape]) -> Shape:
-    """Return one shape for a choice of `options`, without duplicates and impossible options."""
+    """Return one shape for a choice of `options`, without duplicates or impossible options."""
     if len(options) == 1 and not isinstance(options[0], Union):
         return options[0]
     # Options stay in the order of the schema, because a grammar tries them in this order.

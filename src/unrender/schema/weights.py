@@ -1,7 +1,8 @@
 """Computes the size of shapes before they are converted to grammars.
 
-Schemas from clients may be large, deep, and heavily shared. The size of their grammar rules is computed before any rule is created. Each
-shape is measured only once, even if it's used several times. `reader.within` loosens the schemas of tools that exceed the limits.
+Schemas from clients may be large, deep, and heavily shared. The size of a schema's grammar rules is therefore computed before any rule is
+created. Each shape is measured only once, even if it's used several times. `reader.within` loosens the schemas of tools that exceed the
+limits.
 
 Rules: no measurement depends on time, so equal requests always result in equal grammars.
 """
@@ -23,7 +24,7 @@ from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Sh
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _PARTS_PER_BRANCH = 10
-"""Estimated number of grammar parts per position at which a text may differ from an excluded string."""
+"""Estimated number of grammar parts for each position at which a text may differ from an excluded string."""
 
 
 class Weight(NamedTuple):
@@ -34,7 +35,7 @@ class Weight(NamedTuple):
     depth: int = 0
 
     def above(self, below: Weight) -> Weight:
-        """Return this weight plus the weight of a nested shape."""
+        """Return the sum of this weight and the weight of a nested shape."""
         return Weight(self.parts + below.parts, self.characters + below.characters, max(self.depth, below.depth + 1))
 
     def too_much(self, limits: Limits) -> str:

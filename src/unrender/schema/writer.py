@@ -108,7 +108,7 @@ def _plain(value: Decimal | None) -> float | None:
 
 
 def _stated(**keywords: Any) -> dict[str, Any]:
-    """Return the keywords that aren't None."""
+    """Return the keywords whose values aren't None."""
     return {keyword: value for keyword, value in keywords.items() if value is not None}
 
 
@@ -153,7 +153,8 @@ def _extra(shape: Object) -> Mapping[str, Any]:
         if keys.pattern is not None:
             schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
         elif keys.minimum or keys.maximum is not None:
-            if keys.excluded:  # A pattern would also apply to the excluded names, whose values have a different schema.
+            # A pattern can't be used here, because it would also apply to the excluded names, whose values have a different schema.
+            if keys.excluded:
                 raise Unwritable("keys of some lengths that are not some words")
             # Engines don't support `propertyNames`. Keys of two to four characters match `^[\s\S]{2,4}$`.
             pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"

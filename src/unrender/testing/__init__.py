@@ -1,8 +1,8 @@
 """A pytest fixture to test chat templates and their answers.
 
 The extra `testing` installs the fixture `chat`, which needs no import. A test passes a template, a request, an output, and the expected
-message to the fixture. If the actual message differs, an `AssertionError` shows the message. Start with `chat`, which compares messages and
-splits outputs. `plugin` is the pytest plug-in.
+message to the fixture. If the actual message differs from the expected one, an `AssertionError` shows it. Start with `chat`, which compares
+messages and splits outputs. `plugin` is the pytest plug-in.
 
 Rules: an expected message is checked at every split of the output, with lenient and strict parsers, and with the grammars of installed
 engine libraries. Names are imported on first use, so that the plug-in doesn't slow down pytest.

@@ -1,9 +1,10 @@
 """Tests the parsing of one output at all splits, with lenient and strict parsers and with grammars.
 
-Outputs are split as an engine might split them. The joined chunks are always the complete text.
+Outputs are split as an engine might split them. Joined together, the chunks are always the complete text.
 
-Strategy: the expected and the parsed message are compared as Python source, i.e. as calls of `expect`. A failed test can therefore show an
-expectation that would pass. `given` and `output` only collect arguments. `expect` runs the case, and raises `AssertionError` if it fails.
+Strategy: the expected and the parsed message are compared as Python source, i.e. as calls of `expect`. If a test fails, its error can
+therefore show an expectation that would pass. `given` and `output` only collect arguments. `expect` runs the case, and raises
+`AssertionError` if it fails.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def pieces(text: str, size: int) -> list[str]:
 
 def pairs(text: str) -> Iterator[list[str]]:
     """Yield `text` split in two, at every position or at `MAX_PLACES` of them."""
-    # Round up, so that there are at most `MAX_PLACES` cuts. A long output is then cut only at every third position, for example.
+    # Round the step up, so that there are at most `MAX_PLACES` cuts. A long output may then be cut only at every third position.
     step = max(1, -(-len(text) // MAX_PLACES))
     for i in range(1, len(text), step):
         yield [text[:i], text[i:]]
@@ -79,7 +80,9 @@ class ExpectedCall:
     status: CallStatus = "complete"
 
     def source(self) -> str:
-        """Return the Python expression that creates this call. It distinguishes 1, 1.0 and true, but not the order of arguments."""
+        """Return the Python expression that creates this call. The expression distinguishes 1, 1.0 and true, but not the order of
+        arguments.
+        """
         if isinstance(self.arguments, str):
             status = "" if self.status == "truncated" else f", status={str(self.status)!r}"
             return f"broken_call({self.name!r}, {self.arguments!r}{status})"
@@ -97,7 +100,7 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
 
 
 def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") -> ExpectedCall:
-    """Return a failed call, which is truncated or, with the status "invalid", broken. The text of the call is content.
+    """Return a failed call: a truncated call or, with the status "invalid", a broken one. The call's text becomes content.
 
     `arguments` is the JSON text of its arguments so far.
     """
@@ -111,7 +114,7 @@ def source_of(
     tool_calls: Sequence[ExpectedCall] = (),
     failed_calls: Sequence[ExpectedCall] = (),
 ) -> str:
-    """Return a call of `expect` as Python source. Empty arguments are left out."""
+    """Return the Python source of a call of `expect`. Empty arguments are left out."""
     rows = [f"{name}={text!r}" for name, text in (("reasoning", reasoning), ("content", content)) if text]
     for name, calls in (("tool_calls", tool_calls), ("failed_calls", failed_calls)):
         rows += [f"{name}=[{', '.join(item.source() for item in calls)}]"] if calls else []
@@ -132,7 +135,7 @@ def _expected(found: ToolCall) -> ExpectedCall:
 
 
 class Chat:
-    """Starts test cases. The fixture `chat` is an instance. Relative paths are resolved against the `folders`, in order."""
+    """Starts test cases. The fixture `chat` is an instance of this class. Relative paths are resolved against the `folders`, in order."""
 
     def __init__(self, folders: Sequence[Path] = (Path(),)) -> None:
         self._folders = folders
@@ -146,7 +149,7 @@ class Chat:
 
     @property
     def unfinished(self) -> tuple[Case, ...]:
-        """Cases that never reached `expect`."""
+        """Cases for which `expect` was never called."""
         return tuple(case for case in self._cases if not case.finished)
 
     def _load(self, path: str | PathLike[str]) -> ChatTemplate:
@@ -172,7 +175,7 @@ class Case:
         return self
 
     def output(self, text: str) -> Case:
-        """Set the output: the text that the model generated."""
+        """Set the output, which is the text that the model generated."""
         self._output = text
         return self
 
@@ -192,7 +195,7 @@ class Case:
         expectation that would pass.
         """
         __tracebackhide__ = True
-        self.finished = True  # Even if the case fails below, it isn't reported as unfinished.
+        self.finished = True  # Set this first, so that a case that fails below isn't also reported as unfinished.
         if self._output is None:
             raise AssertionError("no output to read: call output(…) before expect(…)")
         turn, output = self._template.prepare(self._messages, **self._request), self._output
@@ -204,7 +207,7 @@ class Case:
                 found = "nothing to tolerate: the output follows the format"
                 raise AssertionError(self._report(found, advice=["remove tolerated=True"]))
             return
-        # The strict parser must return the same message. If only the lenient parser accepts the output, it deviates from the format.
+        # The strict parser must return the same message. If only the lenient parser accepts the output, the output deviates from the format.
         self._check(turn, output, expected, strict=True)
         if refused := refusals(turn, output, message):
             found = f"the message is as expected, but these grammars don't allow the output: {', '.join(refused)}"
@@ -247,7 +250,7 @@ class Case:
 
 
 def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], ParseError | None]:
-    """Feed the chunks and finish. Returns the events, and the error of a strict parser."""
+    """Parse the chunks to the end. Returns the events, and the error that a strict parser raised."""
     events: list[Event] = []
     try:
         for chunk in chunks:

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from unrender.testing.chat import Chat
 
 _FAILED: WeakSet[pytest.Item] = WeakSet()
-"""Tests that have failed."""
+"""The tests that have failed so far."""
 
 
 @pytest.fixture
 def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
     """Test a chat template: `chat("template.jinja").given(…).output("…").expect(…)`.
 
-    Paths are relative to the test file's folder, or else to the current folder. The test fails if a chain doesn't reach `expect`.
+    Paths are relative to the test file's folder, or else to the current folder. The test fails if a chain of calls doesn't end with
+    `expect`.
     """
     from unrender.testing.chat import Chat  # noqa: PLC0415 - see the rules above
 
@@ -37,7 +38,7 @@ def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
         )
 
 
-@pytest.hookimpl(hookwrapper=True)  # Use the wrapper style that every version of pytest supports.
+@pytest.hookimpl(hookwrapper=True)  # Use the style of hook wrapper that every version of pytest supports.
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     """Record failed tests, because their unfinished cases aren't reported."""
     outcome = yield

@@ -1,7 +1,7 @@
 """Splits a rendered conversation into message text, template text and model output.
 
 Strategy: the conversation is rendered again with a placeholder for each message text. Text around the placeholders belongs to the template.
-If replacing the placeholders with the messages' texts results in the first rendering, the positions of the texts are certain. Model output
+If replacing the placeholders with the message texts results in the first rendering, the positions of these texts are certain. Model output
 is found as in `assistant_mask`.
 """
 
@@ -32,7 +32,7 @@ _FORMS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text.strip(), ensure_ascii=False)[1:-1],
 )
-"""Forms in which templates render message text: unchanged, trimmed, or as JSON."""
+"""Functions for the forms in which templates render message text: unchanged, trimmed, or as JSON."""
 Render = Callable[[Sequence[Any]], str]
 
 
@@ -46,7 +46,7 @@ class RenderedPart:
     body: bool = False
     """True for the text of a message and for model output, False for text of the template."""
     sampled: bool = False
-    """True if the model wrote this part."""
+    """True if this part was written by the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class Attributed:
     """A rendered conversation, split into parts."""
 
     parts: tuple[RenderedPart, ...]
-    """The parts of the conversation, in order. Text of messages is separate from text of the template only if `bodies_certain` is true."""
+    """The parts of the conversation, in order. The messages' text is split from the template's text only if `bodies_certain` is true."""
     bodies_certain: bool = True
-    """True if the positions of the messages' own text are certain."""
+    """True if the positions of all messages' own text are certain."""
     sampled_certain: bool = True
-    """True if the positions of the model's text are certain."""
+    """True if the positions of all text that the model wrote are certain."""
 
     def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
         """Return text pieces for a `PromptEncoder`. The flag of a piece is true for message text, which is never encoded as special tokens.
@@ -153,7 +153,9 @@ def _attributed(
 
 
 def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
-    """Yield the spans and the text between them. That text is split into the end of one message and the header of the next."""
+    """Yield the spans and the text between them. The text between two spans is split into the end of one message and the header of the
+    next.
+    """
     position, last = 0, None
     for span in spans:
         gap = text[position : span.start]
@@ -169,14 +171,14 @@ def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[R
 
 
 def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
-    """Return the position after the end of turn, and the white space after it, at the start of `gap`."""
+    """Return the position in `gap` after the end of turn and the white space that follows it."""
     found = [at + len(end) for end in ends if (at := gap.find(end)) >= 0]
     place = min(found, default=0) if inside else max(found, default=0)
     return len(gap) - len(gap[place:].lstrip())
 
 
 def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] | None:
-    """Return the ranges of the messages' own text; None if they aren't certain."""
+    """Return the ranges of the messages' own text, or None if they aren't certain."""
     texts = list(texts_of(messages))
     words = [_PLANTED.format(number) for number in range(len(texts))]
     if any(word in text for word in words):
@@ -193,9 +195,9 @@ def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] |
 
 
 def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
-    """Return the ranges of the texts in `text`.
+    """Return the ranges of the message texts in `text`.
 
-    Returns None if replacing the placeholders in `skeleton` with the texts doesn't result in `text`.
+    Returns None if the positions don't match, i.e. if `skeleton` with the message texts in place of its placeholders isn't `text`.
     """
     planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
     spans: list[_Span] = []

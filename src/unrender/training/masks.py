@@ -1,12 +1,12 @@
 """Finds the characters of a rendered conversation that the model wrote, as a mask for training.
 
 Strategy: the model's text in a message starts after the prompt for that message, and stops at the end of the turn. If the template keeps
-prefixes, both positions are found by rendering the conversation up to that point. Otherwise, e.g. if reasoning of earlier turns is dropped,
-a needle (a unique word) is inserted into the message to find it. The model's text is then between the header before the needle and the end
-of turn after it.
+prefixes, both positions are found by rendering only the start of the conversation. Otherwise, e.g. if reasoning of earlier turns is
+dropped, a needle (a unique word) is inserted into the message to find it. In this case, the model's text is between the header before the
+needle and the end of turn after it.
 
-Rules: the generation prompt isn't the model's text. The model's text includes the token that ends its turn, but not the layout after that
-token. A message with ambiguous borders is an error, never a guess.
+Rules: the generation prompt doesn't count as the model's text. The model's text includes the token that ends its turn, but not the layout
+after that token. A message with ambiguous borders is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from unrender.parser.streaming import Parser
 from unrender.proof.split import common_suffix
 
 _NEEDLE = "qzneedlezq"
-"""Unique word that is inserted into a message to find it in the rendering."""
+"""Unique word that is inserted into a message, so that the message can be found in the rendering."""
 _CALL = (Role.NAME, Role.ARGUMENT, Role.ID, Role.MARKER)
 Plant = Callable[[Said], Said | None]
-"""Function that returns a message with a needle in it; None if the message has no text."""
+"""Function that inserts a needle into a message and returns the new message, or None if the message has no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskSpan:
-    """The range of a message that the model wrote: `text[start:end]` of the rendering."""
+    """The range of a rendering that the model wrote in one message: `text[start:end]` of the rendering."""
 
     message: int
     """Index of the message in the conversation. A tool result inside a content block counts as a separate message."""
@@ -91,12 +91,13 @@ def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     """Return the conversation and its rendering."""
     conversation = read_conversation(messages, writer.template, as_text=writer.as_text)
     read, _ = shown_media(conversation, writer.template, writer.capabilities)
-    # Add names to results before planting needles. Otherwise, a needle in a call's name would also appear in its result.
+    # Add names to results before planting needles. If names were added later, a needle in a call's name would also appear in the call's
+    # result.
     shown = with_names(read)
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
-    # Remove the shared time limit, because each border needs more renderings.
+    # Remove the time limit that all renderings share, because each border needs more renderings.
     return _Rendered(replace(writer, time=None), shown), rendering.text
 
 
@@ -114,7 +115,7 @@ def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A conversation that can be rendered up to any message."""
+    """A conversation that can be rendered up to any of its messages."""
 
     writer: Writer
     messages: Conversation
@@ -172,7 +173,7 @@ def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
 
 
 def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
-    """Return the position where the conversation up to this message ends; None if the template doesn't keep that prefix."""
+    """Return the position where the conversation up to this message ends, or None if the template doesn't keep that prefix."""
     history = rendered.writer.text(rendered.messages[: index + 1], asks=False)
     if history is None or not full.startswith(history):
         return None
@@ -181,8 +182,8 @@ def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
 
 
 def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index: int) -> int | None:
-    """Return the start of the next message's header, for templates without an end of turn. The same header follows a plain answer, which is
-    rendered to find it.
+    """Return the start of the next message's header, for templates without an end of turn. To find the header, a plain answer is rendered
+    before the same message.
     """
     plain = rendered.planted(index, Said(role="assistant", content=_NEEDLE))
     following = rendered.messages[index + 1].content
@@ -203,13 +204,13 @@ def _end_of_calls(format: Format, text: str, start: int) -> int | None:
 
 
 def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | None:
-    """Return the position in `full` of the needle that `plant` inserts; None if the needle isn't rendered."""
+    """Return the position in `full` of the needle that `plant` inserts, or None if the needle isn't rendered."""
     message = plant(rendered.messages[index])
     planted = rendered.planted(index, message) if message is not None else None
     if message is None or planted is None or _NEEDLE not in planted:
         return None
-    # Accept several needles in a call's name, which may be repeated in its result, as in `functions.f to=assistant`. Content must occur
-    # only once.
+    # A needle in a call's name may occur several times, because the result may repeat the name, as in `functions.f to=assistant`. A needle
+    # in content must occur only once.
     if planted.count(_NEEDLE) > 1 and message.calls == rendered.messages[index].calls:
         return None
     place = planted.index(_NEEDLE)

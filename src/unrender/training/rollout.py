@@ -23,9 +23,9 @@ class TrainingRow:
 
     input_ids: list[int]
     mask: list[int]
-    """1 for sampled tokens, 0 for others."""
+    """1 for sampled tokens, 0 for all others."""
     logprobs: list[float] | None
-    """Log probabilities of sampled tokens, and 0.0 for others; None if none were passed."""
+    """Log probabilities of sampled tokens, and 0.0 for other tokens. None if no log probabilities were passed."""
     message_indices: list[int]
     """Index of each token's message; -1 in the first prompt, at the ends of turns, and in generation prompts."""
     body: list[bool]
@@ -40,7 +40,7 @@ class TrainingRow:
 
     @property
     def completion_ids(self) -> list[int]:
-        """Ids after the first prompt: answers, and the messages between them."""
+        """Ids after the first prompt, i.e. the ids of answers and of the messages between them."""
         return self.input_ids[self.prompt_length :]
 
     def trl(self) -> dict[str, Any]:
@@ -63,13 +63,13 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Tokens that were added together, with a link to the previous ones."""
+    """Tokens that were added together, with a link to the segment before them."""
 
     ids: tuple[int, ...]
     messages: tuple[int, ...]
     body: tuple[bool, ...]
     said: tuple[Mapping[str, Any], ...]
-    """Messages that these tokens encode."""
+    """The messages that these tokens encode."""
     before: _Stretch | None
     count: int
     """Number of messages up to the end of these tokens."""
@@ -113,10 +113,10 @@ class Rollout:
         return [message for stretch in self._stretches() for message in stretch.said]
 
     def sampled(self, ids: Iterable[int], logprobs: Iterable[float] | None = None) -> Message:
-        """Add the sampled ids of an answer, including the stop token, and return the parsed message.
+        """Add the sampled ids of an answer, including its stop token, and return the parsed message.
 
         The ids are kept unchanged. An empty list is an empty answer. Pass `logprobs`, one per id, for all answers or for none. Raises
-        `RequestError` if `logprobs` breaks this rule, or if `extend` wasn't called after the last answer.
+        `RequestError` if `logprobs` doesn't follow this rule, or if `extend` wasn't called after the last answer.
         """
         if self._last.sampled:
             raise RequestError("sampled: expected extend(…) after an answer, found another answer")
@@ -148,8 +148,8 @@ class Rollout:
         """Append messages after the answer: tool results, user messages, system messages.
 
         Only the new messages are encoded. `changes` are arguments of `Turn.next`: `thoughts`, `unfinished`, `tool_choice` and template
-        variables. Raises `TokenizerError` and the errors of `Turn.next`. Raises `RequestError` if no answer was sampled since messages were
-        last added. An error leaves the rollout unchanged.
+        variables. Also raises `TokenizerError` and the errors of `Turn.next`. Raises `RequestError` if no answer was sampled since messages
+        were last added. An error leaves the rollout unchanged.
         """
         if not self._last.sampled:
             raise RequestError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")

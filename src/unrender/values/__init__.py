@@ -9,5 +9,5 @@ All scanners are `resumable`: they suspend at any character, resume with the nex
 
 `coercion` uses the schema to convert raw text such as `12` to JSON.
 
-Rule: the returned JSON text doesn't depend on the chunking. Text that may change its meaning with the next character stays in the buffer.
+Rule: the returned JSON text doesn't depend on the chunking. Text whose meaning may depend on the next character stays in the buffer.
 """

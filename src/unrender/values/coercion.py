@@ -3,8 +3,8 @@
 Raw text is ambiguous: `02134` is a number in Python, but a postal code for the tool. If the schema allows several types, they are tried
 from the narrowest to the widest, ending with strings.
 
-Rules: no text is rejected. If the text fits none of the allowed types, its own syntax decides: for an object
-argument, `12` becomes a number and `Paris` a string.
+Rules: no text is rejected. If the text fits none of the allowed types, its syntax determines the type: for an object argument, `12` becomes
+a number and `Paris` a string.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 _BYTES = 1_500
 """Estimated size of a tool's cached argument types in bytes, without the schema."""
 ANY: frozenset[str] = frozenset()
-"""Any type is allowed."""
+"""The empty set of types, which allows any type."""
 STRING = frozenset(("string",))
 
 
@@ -47,7 +47,7 @@ class Kinds(frozenset[str]):
     def of(cls, shape: Shape, reading: Reading) -> Kinds:
         """Return the types of the values that match `shape`, which is a part of `reading`."""
         types = kinds_of(shape, reading.definitions)
-        # A schema that allows every type is treated like an unknown argument: the set is empty.
+        # If the schema allows every type, the set is empty, as for an unknown argument.
         kinds = cls(ANY if types == TYPES else types)
         kinds.shape, kinds.definitions = shape, reading.definitions
         return kinds
@@ -101,7 +101,7 @@ class ArgumentTypes:
         return OddNames(self.declared)
 
     def knows(self, key: str) -> bool:
-        """Return whether the schema contains the argument `key`. Returns True for every `key` if the schema lists no arguments."""
+        """Return whether the schema lists the argument `key`. If it lists no arguments, returns True for every `key`."""
         return key in self.declared or not self.declared
 
     def fit(self, arguments: str) -> bool:
@@ -132,7 +132,7 @@ class ArgumentTypes:
         return self._types[key]
 
     def admit(self, arguments: str) -> bool:
-        """Return whether each argument in a JSON object has an allowed type. Other constraints, such as bounds, are ignored."""
+        """Return whether each argument in a JSON object has an allowed type. Other constraints, such as bounds, aren't checked."""
         return self._admitted(json.loads(arguments or "{}"))
 
     def _admitted(self, given: Mapping[str, Any]) -> bool:
@@ -144,7 +144,9 @@ class ArgumentTypes:
         return ANY if shape is None else Kinds.of(shape, self._reading)
 
     def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
-        """Return a part of `shape`: the property `key` of an object, or the items of a list if `key` is None."""
+        """Return the shape of the property `key` of an object, or of the items of a list if `key` is None. Returns None if any value is
+        allowed.
+        """
         return None if shape is None else _unless_free(shapes_inside(shape, key, self._reading.definitions))
 
     def _reading_of(self, key: str) -> Reading:
@@ -199,7 +201,7 @@ def _unless_free(shape: Shape) -> Shape | None:
 
 
 _KINDS = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
-"""JSON types, keyed by the first character of a value."""
+"""Maps the first character of a value to its JSON type."""
 
 
 def read_literal(text: str) -> tuple[str, str]:
@@ -218,7 +220,7 @@ def read_literal(text: str) -> tuple[str, str]:
 def coerce(text: str, types: frozenset[str]) -> str:
     """Convert raw `text` to the JSON text of a value of one of the given types (empty: any).
 
-    Returns the first interpretation that the schema allows. If it allows none, returns the most natural one.
+    Returns the first interpretation that the schema allows, or the most natural one if the schema allows none.
     """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)

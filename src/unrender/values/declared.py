@@ -1,7 +1,7 @@
-"""Finds declared names that are not plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
+"""Finds names of declared tools and arguments that are not plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
 
 An undeclared name ends at white space, a bracket or a quotation mark. A declared name may contain any character, and even the start of a
-marker. Declared names are therefore tried first. The longest name that is followed by a marker is used.
+marker. Declared names are therefore tried first. If several names match, the longest one that is followed by a marker is used.
 """
 
 from __future__ import annotations

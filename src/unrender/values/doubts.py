@@ -1,4 +1,4 @@
-"""Detects damaged markers around a value by examining the value's text.
+"""Detects damaged markers around a value from the value's text.
 
 If a marker is damaged, the value contains adjacent text of the call:
 
@@ -28,7 +28,7 @@ _LEAST = 3
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Text that shouldn't occur in the values of one call syntax."""
+    """Text that shouldn't occur in the values of a call syntax."""
 
     heads: tuple[str, ...]
     """Suffixes of the text before a value. A value that starts with such a suffix has a damaged opener."""
@@ -56,7 +56,7 @@ class Doubts:
         between: str = "",
         equals: str = "",
     ) -> Doubts:
-        """Return an instance for values between `before` and `after`, in an argument that starts with `opener`.
+        """Return an instance for the values of arguments that start with `opener`. `before` and `after` are the markers around a value.
 
         `nested` is True if lists and objects are encoded as tags of the same kind.
         """
@@ -66,7 +66,7 @@ class Doubts:
         block = (CDATA_START, CDATA_END) if cdata else ("", "")
         found = _telling((*tails, block[1]))
         again = None if nested else _again(opener.strip(), after)
-        if nested and found:  # Match a closer whose first part is repeated.
+        if nested and found:  # Match a complete closer that follows a prefix of itself.
             again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
         return cls(_telling((*heads, block[0])), found, call, again, between, equals)
 
@@ -91,8 +91,8 @@ class Doubts:
         return any(at >= 0 and leaves_open(text[at:]) for at in begun)
 
     def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
-        """Return whether `text`, a value in a Python-style call, contains the end of its call, and `after` starts the next call without its
-        bracket.
+        """Return whether `text`, a value in a Python-style call, contains the end of its call. `after`, the text after the value, then
+        starts the next call without its bracket.
         """
         closed = text.endswith(")") and text.count(")") > text.count("(")
         known = (self.between + name for name in missing)

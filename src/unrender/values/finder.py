@@ -1,12 +1,11 @@
 r"""Finds the first of several literals in chunked text, and releases the text before it.
 
 Strategy: a compiled alternation finds complete literals. A sorted list of the literals shows how many characters at the end of the text may
-become one. The cost of a search depends on the length of the new text and of the longest literal. If all literals start with the same
-character after their leading white space, long text is searched for that character, which is ten times as fast.
+be the start of a literal. The cost of a search depends on the length of the new text and of the longest literal. If all literals start with
+the same character after their leading white space, long text is searched only for that character. This is ten times as fast.
 
 A `Flow` is a fast path that bypasses the machine. A machine that suspends in free text or in a value knows which literals and characters
-could end the text or value. Most chunks contain none of these literals and characters, and become one event without running any
-instructions.
+could end the text or value. Most chunks contain none of these literals and characters, and become one event without running the machine.
 
 Rules: a guarded literal matches only if no letter or digit follows. `>>>all` is not found in `>>>allocate`.
 
@@ -27,12 +26,12 @@ from unrender.limits import MAX_HEAD
 
 
 class Flow:
-    """A fast path for free text up to certain literals or characters. Immutable after creation."""
+    """A fast path for free text that ends at certain literals or characters. Immutable after creation."""
 
     __slots__ = ("_made_of", "_whole", "search")
 
     search: Callable[[str], re.Match[str] | None]
-    """Matches text that ends the free text, or a prefix of such text at the end of the chunk."""
+    """Matches a literal or character that ends the free text, or a prefix of a literal at the end of the chunk."""
     _whole: Callable[[str], re.Match[str] | None]
     """Matches one of the characters, or the first `MAX_HEAD` characters of a literal."""
 
@@ -67,8 +66,8 @@ class Flow:
         Returns None if `text` contains a complete literal.
         """
         found = self.search(text)
-        # With `</think>` as the literal, all of `a < b` is consumed, the last two characters of `a </` are undecided, and `</think>` is
-        # left to the machine.
+        # If the literal is `</think>`, all of `a < b` is consumed, but the last two characters of `a </` are undecided. A complete
+        # `</think>` is left to the machine.
         if found is None:
             return text, len(text)
         if self._whole(text):
@@ -101,7 +100,7 @@ JSON_STRING = Flow(characters=ESCAPED)
 
 
 _LONG = 64
-"""Minimum length of text for which searching for the first character is faster."""
+"""Minimum length of text for which it's faster to search for the first character of the literals."""
 
 
 def end_of(pattern: re.Pattern[str], text: str, start: int, limit: int = sys.maxsize) -> int:
@@ -111,7 +110,7 @@ def end_of(pattern: re.Pattern[str], text: str, start: int, limit: int = sys.max
 
 
 class Finder:
-    """Searches for any of several literals. If several match at one position, the longest is returned. Immutable."""
+    """Searches for any of several literals. If several literals match at one position, the longest is returned. Immutable."""
 
     __slots__ = ("_cores", "_flows", "_leads", "first", "guarded", "literals", "longest", "pattern", "sorted")
 

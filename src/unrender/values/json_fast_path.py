@@ -1,8 +1,8 @@
 """Parses well-formed JSON in large steps.
 
-Strategy: each state has one compiled regex that matches the next step. A step is a complete value, if one is available and not nested too
-deeply. Otherwise the step is a single bracket, comma or key. Parsing stops at text that doesn't match, which may be an incomplete word or
-invalid JSON.
+Strategy: each state has one compiled regex that matches the next step. A step is a complete value if the text contains one that isn't
+nested too deeply. Otherwise the step is a single bracket, comma or key. Parsing stops at text that doesn't match, which may be an
+incomplete word or invalid JSON.
 
 Rules: quantifiers are possessive, so matching never backtracks and takes linear time.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, KEY_STRING, END = range(10)
-"""States of the parser, named after the next part. `FIRST_…` also allows the end of the list or object, `NEXT` is a comma or a closing
-bracket, and `…STRING` is the rest of a string.
+"""States of the parser, named after the part that it expects next. `FIRST_…` also allows the end of the list or object, `NEXT` is a comma
+or a closing bracket, and `…STRING` is the rest of a string.
 """
 LEVELS = 3
 """Maximum nesting of lists and objects that one step can match. Each level doubles the size of the regex."""
@@ -75,8 +75,8 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
     """Parse `text` from `at` on as far as it is well-formed JSON.
 
     `stack` contains the open brackets, and `depth` is their maximum number. Returns a tuple: the end of the well-formed text, the state and
-    the open brackets at that position, the position of a trailing comma or -1, and the keys of the outermost object. The keys are returned
-    as written, without their opening quotes.
+    the open brackets there, the position of a trailing comma or -1, and the outermost object's keys. The keys are returned as written,
+    without their opening quotes.
     """
     comma, size, keys = -1, len(text), ""
     while at < size and (found := _STEPS[state].match(text, at)):
@@ -93,13 +93,13 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
             if _CLOSES[text[end - 1]] != stack[-1]:
                 break
             stack, state = stack[:-1], NEXT
-        elif len(stack) < depth:  # Read only the bracket of a list or object that is long, incomplete or deep.
+        elif len(stack) < depth:  # If a list or object is long, incomplete or deep, read only its bracket.
             bracket, state = _OPENED[str(kind)]
             stack += bracket
         else:
             break
         at = end
-        # After the outermost bracket is closed, the rest of the text is not part of the value.
+        # Once the outermost bracket is closed, the rest of the text is not part of the value.
         if state == NEXT and not stack:
             return at, END, stack, -1, keys
     return at, state, stack, comma if state in (ITEM, KEY) else -1, keys

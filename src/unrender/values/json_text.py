@@ -17,7 +17,7 @@ from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
 
 MAY_GO_ON = re.compile(r" {0,4}\Z")
-"""Matches if at most four spaces are left in the buffer, so the next chunk may continue the text."""
+"""Matches if only up to four spaces are left in the buffer. The next chunk may then continue the text before them."""
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _WORDS = ("true", "false", "null")
 _OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
@@ -170,7 +170,7 @@ def duplicate_key(json_text: str) -> str:
 
 
 def duplicate_of(keys: str) -> str:
-    r"""Return a key that occurs twice in `keys`. Returns "" if all keys are unique.
+    r"""Return the first key that occurs twice in `keys`, or "" if all keys are unique.
 
     `keys` is a sequence of JSON strings without their opening quotes.
 

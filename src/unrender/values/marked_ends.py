@@ -1,8 +1,8 @@
 """Finds the end of a raw value that has an end marker, even if that marker is missing, damaged or quoted.
 
-Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call:
-the next argument's opener, the end of the call, or a closer followed by something else. Once a mark may end the value, the following text
-is held back. The marks are evaluated at the value's closer or at the end of the output:
+Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call.
+It may be the next argument's opener, the end of the call, or a closer followed by other text. Once a mark may end the value, the following
+text is held back. The marks are evaluated at the value's closer or at the end of the output:
 
 - A closer in prose is text. Any other closer ends the value. If the call can't continue after the closer, the call fails.
 - An opener is text if its own closer is also inside the value.
@@ -33,7 +33,7 @@ _KEY = r"[^\n]{1,128}?"
 _PLAIN_KEY = r"[\w.\-]{1,64}"
 _WORD = r"[^\s\"'<>]{1,128}"
 _INSERTED, _REMOVED = 2, 3
-"""Maximum number of extra characters in a damaged closer, and of missing ones. In `</a1>`, the `1` is extra."""
+"""Maximum numbers of extra and of missing characters in a damaged closer. In `</a1>`, the `1` is extra."""
 _REMAINS = 4
 """Minimum length of a suffix by which a damaged closer is recognized."""
 _REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
@@ -70,11 +70,11 @@ class ValueMark:
     key: str = ""
     """Name of the argument that an opener starts."""
     torn: int = 0
-    """Length of a damaged closer that the mark starts with."""
+    """Length of the damaged closer at the start of the mark. 0 if there is none."""
     at: int = 0
     """Number of characters between the first mark and this mark."""
     pieces: int = 0
-    """Number of held pieces of text before the mark."""
+    """Number of pieces of text that are held before the mark."""
     doubtful: bool = False
     """True if the value may not end at this mark."""
     idle: bool = False
@@ -86,7 +86,7 @@ class Markers:
     """The markers around the values of one call syntax. White space is allowed between the parts of a marker."""
 
     closers: tuple[str, ...]
-    """Spellings of the end marker. For named tags, the text before and after the argument's name: `</` and `>`."""
+    """The variants of the end marker. For named tags, these are the texts before and after the argument's name: `</` and `>`."""
     named: bool = False
     lead: str = ""
     """White space before a closer."""
@@ -129,7 +129,7 @@ class MarkedEnds:
             for at in range(len(layout) - len(line) + 1):
                 self._kinds[layout[at:] + head] = Kind.OPENED
             self._kinds[head] = Kind.OPENED
-        # Searching is fastest if all marks share their first character, so other call markers are left out.
+        # Searching is fastest if all marks start with the same character. So a call's start is included only if it starts like the closer.
         if markers.call_open and markers.call_open[0][:1] == self.closers[0][:1]:
             self._add(Kind.BEGUN, markers.call_open[:1], "")
         if markers.call_close and isinstance(markers.call_close[0], str):
@@ -248,7 +248,7 @@ class MarkedEnds:
         return any(head in key for head in self._heads)
 
     def ends_torn(self, tail: str) -> bool:
-        """Return whether `tail` ends with the remainder of a damaged closer, as in `Rome/a>`."""
+        """Return whether `tail` ends with the rest of a damaged closer, as in `Rome/a>`."""
         return tail.rstrip().endswith(self._remains)
 
     def repeated(self, text: str, at: int, *, final: bool) -> int | None:
@@ -269,7 +269,7 @@ class MarkedEnds:
 
     @cached_property
     def _before_value(self) -> tuple[tuple[Part, ...], ...]:
-        """Markers between the key and the value that can't be confused with the start of a value."""
+        """Markers between the key and the value that no value starts with."""
         opener = self.markers.opener
         after_key = opener[opener.index(Slot.KEY) + 1 :] if Slot.KEY in opener else ()
         rows = (after_key, after_key[-1:])
@@ -331,7 +331,9 @@ _FIRST_WORD = re.compile(r"\W*\w+")
 
 
 def torn_head(marker: str, name: str = "") -> str:
-    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`. Returns "" for a marker without further text."""
+    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`. Returns "" if the marker consists only of this
+    start.
+    """
     found = _FIRST_WORD.match(marker)
     at = marker.rfind(name) if name else -1
     head = marker[: at + len(name)] if at >= 0 else found.group() if found else marker[:-1]
@@ -367,7 +369,7 @@ def _pattern(parts: tuple[Part, ...]) -> re.Pattern[str]:
     return re.compile(_joined(parts, {}) or r"(?!)")
 
 
-# Evaluation of all marks.
+# Evaluating all marks of a value.
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +391,7 @@ class ValueMarks(Resumable):
         self.given: tuple[str, ...] = tuple(given)
         """Names of arguments that already have a value, including the current argument."""
         self.patient: bool = patient
-        """True if text after a mark can be parsed again. If False, the first mark ends the value."""
+        """True if text after a mark can be parsed again. Otherwise, the first mark ends the value."""
         self.marks: list[ValueMark] = []
         self.held: list[str] = []
         self.size: int = 0

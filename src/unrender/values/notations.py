@@ -30,7 +30,7 @@ _SPECIAL = "<>&"
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """A pair of quotes and the alphabet of quoted strings. The alphabet is None for raw text up to the closing quote."""
+    """A pair of quotes, and the alphabet of strings inside them. If the alphabet is None, a string is raw text up to the closing quote."""
 
     open: str
     close: str
@@ -55,7 +55,9 @@ class Lexicon:
     """True if white space is allowed around every bracket and separator."""
     bare_keys: bool = False
     keys_like_repr: bool = False
-    """True if keys have the quotes that Python's `repr` would choose. If JSON is also allowed, keys in other quotes are parsed as JSON."""
+    """True if keys are written in the quotes that Python's `repr` would choose. If JSON is also allowed, keys in other quotes are parsed as
+    JSON.
+    """
 
 
 JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
@@ -72,7 +74,7 @@ PYTHON_OR_JSON = (
     replace(PYTHON_LEXICON, keys_like_repr=True),
     replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
 )
-"""Notations for places that allow both Python and JSON. With flexible white space, the two notations would be ambiguous."""
+"""The two notations of values that may be Python or JSON. White space isn't flexible, because the notations would then be ambiguous."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
@@ -120,7 +122,7 @@ class Notation:
 
     @property
     def verbatim(self) -> Quotes | None:
-        """Format-specific quotes around raw strings. None if the codec has none."""
+        """The format-specific quotes around raw strings, or None if the codec has no such quotes."""
         return next((quotes for quotes in self.scalars.quotes if quotes.own), None)
 
 

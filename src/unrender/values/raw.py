@@ -1,14 +1,15 @@
 """Converts unquoted values to JSON text as they stream: raw text up to its end marker, values in Python-style calls, and nested tags.
 
 Strategy: text that can only be a string is escaped and released immediately. Lists and objects are parsed as literals. If the type depends
-on the text (`7`, `true`, `None`), the text is held until the end marker, or until it can no longer be a number or a keyword.
+on the text (`7`, `true`, `None`), the text is held back. It's released at the end marker, or once it can no longer be a number or a
+keyword.
 
-Models that generate Python-style calls quote strings, but some raw strings also start with a quotation mark. A value is quoted if the call
-can continue after the closing quote. All other values are raw text that includes the quotes.
+Models that generate Python-style calls quote strings, but some raw strings also start with a quotation mark. A value counts as quoted only
+if the call can continue after the closing quote. Otherwise, the quotes are part of the raw text.
 
 In tags named after the argument, text streams if the schema requires a string. Other values are held until the argument's own closing tag.
 If lists and objects are nested tags, held values are parsed as trees. If all elements are list items, they form a list, and otherwise an
-object. Text that contains no elements is one value.
+object. Text without elements is a single value.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class RawScanner(Scanner):
     ) -> None:
         self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
         self.doubt: ValueMarks | None = doubt
-        """Marks other than the end marker that may end the value. None if only the end marker can end the value."""
+        """Marks that may end the value in addition to the end marker. None if only the end marker can end the value."""
         self.torn: int | None = None
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
         """Maps escaped forms to characters, e.g. `&lt;` to `<`. The finder also matches these forms."""
@@ -60,11 +61,11 @@ class RawScanner(Scanner):
         self.is_string: bool = types == STRING
         """True once the value can only be a string."""
         self.begun: bool = False
-        """True once the opening quote of the JSON string has been returned."""
+        """True once the opening quote of the value's JSON text has been returned."""
         self.held: list[str] = []
         """Pieces of the value that are held back until it can only be a string."""
         self.head: str = ""
-        """The held text without surrounding white space. White space inside the text may be shortened."""
+        """The held text without surrounding white space. Inner white space may be shortened."""
         self.blank: bool = False
         """True if the held text ends in white space."""
         self.literal: LiteralScanner | None = None
@@ -230,7 +231,7 @@ class RawScanner(Scanner):
             self._hold(piece)
             if self._may_be_other():
                 return ""
-            # Release all held text, because the value can only be a string. For example, ` apples` follows the held `4`.
+            # The value can only be a string, e.g. because ` apples` follows the held `4`, so release all held text.
             self.is_string = True
             piece = "".join(self.held)
         quote = "" if self.begun else '"'
@@ -243,7 +244,7 @@ class RawScanner(Scanner):
         self.held.append(piece)
         if self.head[:1] in ("{", "[") or self._wants_container:
             return
-        # `4` followed by ` 2` is `4 2`, which is not a number. A single space between the digits is enough to detect that.
+        # `4` followed by ` 2` is `4 2`, which is not a number. To detect such text, a single space between the digits is enough.
         core = piece.strip()
         apart = bool(core and self.head) and (self.blank or piece[0].isspace())
         self.head += " " + core if apart else core
@@ -277,7 +278,7 @@ class CodeValueScanner(Scanner):
         self.finder: Follow = finder
         self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
         self.held: list[str] = []
-        """Pieces of the quoted string, as generated."""
+        """Pieces of the quoted string as the model generated them."""
         self.size: int = 0
         """Length of the quoted string."""
         self.said: list[str] = []
@@ -289,7 +290,7 @@ class CodeValueScanner(Scanner):
 
     @property
     def flow(self) -> Taker | None:
-        """Fast path for raw text. None until the value can only be raw text."""
+        """The fast path for raw text, or None until the value can only be raw text."""
         return self.raw.flow if self.settled else None
 
     @property
@@ -316,7 +317,7 @@ class CodeValueScanner(Scanner):
         return self._decide_after_quotation(text, start, final=final)
 
     def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Decide whether the value is quoted, by the text after the closing quote.
+        """Decide from the text after the closing quote whether the value is quoted.
 
         The value of `"a", b=1` is quoted. The value `"a" and "b"` is raw text that contains quotes.
         """
@@ -328,7 +329,7 @@ class CodeValueScanner(Scanner):
             return start, "", MORE
         quotation = "".join(self.held)
         mark = self.finder.decided(quotation, 0)[1]
-        # In `'tis late), f(x='b)` and `'tis late, y=don't`, the value ends before the second quote, which belongs to another value.
+        # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote belongs to another value, so the value ends before that quote.
         if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
             return self._read_again(text, start, final=final)
         # In `"a), f(x=b" and "c"`, the value may end at the bracket or at the last quote. An ambiguous value fails.
@@ -340,7 +341,7 @@ class CodeValueScanner(Scanner):
         return end, said + rest, status
 
     def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
-        """Parse a quoted string that is never closed. The value is raw text if all calls end inside the string."""
+        """Parse a value whose quoted string is never closed. The value is raw text if all calls end inside the string."""
         quotation = "".join(self.held)
         at, mark = self.finder.decided(quotation, 0)
         if mark and self.finder.ends_calls(quotation, at):

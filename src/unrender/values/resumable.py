@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, Protocol, Self
 
 _OWN = frozenset((list, set, dict, deque))
-"""Mutable types, which `copy` has to copy."""
+"""Mutable types whose values `copy` has to copy."""
 
 
 class Resumable:
@@ -38,7 +38,7 @@ class Status(IntEnum):
 
 
 MORE, DONE, FAILED = Status
-"""These are module constants, because an enum lookup takes as long as scanning a few characters."""
+"""The members of `Status` as module constants, because an enum lookup takes as long as scanning a few characters."""
 
 
 class Taker(Protocol):
@@ -64,7 +64,7 @@ class Scanner(Resumable):
 
     @property
     def duplicate(self) -> str:
-        """A key that occurs twice in one object of a completed value. Empty if all keys are unique."""
+        """A key that occurs twice in one object of the completed value. Empty if all keys are unique."""
         return ""
 
     @property

@@ -47,7 +47,7 @@ _REPEATED = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralStyle:
-    """The notations that a `LiteralScanner` supports in addition to JSON."""
+    """Notations that a `LiteralScanner` accepts in addition to JSON."""
 
     strict: bool = False
     """True if only JSON is allowed."""
@@ -78,7 +78,8 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
-"""Matches a number or a keyword that is followed by a letter. In `3e`, the letter may start an exponent, so `_word` waits for more text."""
+"""Matches a number or a keyword that is followed by a letter. If the letter may start an exponent, as in `3e`, `_word` waits for more text.
+"""
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
@@ -96,7 +97,7 @@ class LiteralScanner(Scanner):
         self.comma: str = ""
         """A comma and the space after it, held until the next item. Trailing commas are dropped."""
         self.keys: str = ""
-        """Keys of the outermost object as JSON text, without their opening quotes."""
+        """The keys of the outermost object as JSON text, without their opening quotes."""
 
     @property
     def flow(self) -> LiteralScanner | None:
@@ -139,7 +140,7 @@ class LiteralScanner(Scanner):
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
                 at = end  # Consumes `{"a": [1, 2], ` in one step. The code below continues with `b: 3}`.
             elif self.state in (STRING, KEY_STRING):
-                # Collect only the keys of the outermost object, because these are the call's arguments.
+                # Collect only the keys of the outermost object, because only these are the call's arguments.
                 size = len(pieces) if self.state == KEY_STRING and len(self.stack) == 1 else -1
                 at, status = self._string(text, at, pieces, final)
                 self.keys += "".join(pieces[size:]) if size >= 0 else ""
@@ -160,7 +161,7 @@ class LiteralScanner(Scanner):
         return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
-        """Consume valid JSON unchanged. Invalid or incomplete text is left to the caller."""
+        """Consume valid JSON, and return it unchanged. Invalid or incomplete text is left to the caller."""
         at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
         if at == start:
             return start
@@ -179,7 +180,7 @@ class LiteralScanner(Scanner):
         end = end_of(_SPACE, text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
-        # Drop white space before the value, but keep it inside brackets.
+        # Drop white space before the value, but keep white space inside brackets.
         elif end > at and self.stack:
             pieces.append(text[at:end])
         return end
@@ -290,7 +291,7 @@ class LiteralScanner(Scanner):
         if text[at] != ":":
             return at, FAILED
         self.state = VALUE
-        # Return `{"city": 1}` for `{city:1}`, with a space after the colon. JSON keeps its own white space.
+        # Write a space after the colon: `{city:1}` becomes `{"city": 1}`. JSON keeps its own white space.
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, MORE
 
@@ -383,7 +384,7 @@ _STEPS = {
 }
 
 
-# The shared cache is for request data rather than model output. A lookup in the shared cache takes as long as parsing such short text.
+# The shared cache isn't used here: it's for request data rather than model output, and a lookup takes as long as parsing such short text.
 @lru_cache(maxsize=4096)
 def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
     """Return the JSON form of `text`, the length of the consumed text, and the new state, brackets, comma and keys.
@@ -438,7 +439,7 @@ class QuotedScanner(Scanner):
         self.opened = True
         # Decode the buffer again for each chunk. The buffer is short, because text that the inner scanner has consumed is removed.
         inside = _Inside(text, at, final=final)
-        # `_Inside` stops at an unescaped quotation mark, which ends the string.
+        # `_Inside` stops decoding at an unescaped quotation mark, which ends the string.
         ended = text.startswith('"', inside.end)
         used, result = 0, ""
         head = inside.decoded.lstrip()

@@ -7,7 +7,7 @@ following:
 - the closer of the arguments, followed by text that the syntax allows
 - the next call or the end of the turn, if the arguments have no closer
 
-The length of names and white space is limited, so only a short tail of the text stays undecided.
+The lengths of names and white space are limited, so only a short tail of the text remains undecided.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
 _BLANK = r"\s"
 _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
-"""Maximum lengths of the pieces that are patterns. All other pieces are literals."""
+"""Maps the pieces that are patterns to their maximum lengths. All other pieces are literals."""
 END = "the end of the output"
 """Returned by `find` for a value that ends with the output."""
 
@@ -38,7 +38,7 @@ class Follow:
     """Finds the end of a raw value, with the same interface as `Finder`. `answer.follow` creates instances."""
 
     in_code: bool
-    """True if a value may be an expression or a quoted string."""
+    """True for Python-style calls, in which a value may be an expression or a quoted string."""
     entry: Skeleton
     """The skeleton of one argument."""
     between: str
@@ -93,9 +93,8 @@ class Follow:
         return (found.start(), found.group() or END) if found else (-1, "")
 
     def decided(self, text: str, start: int) -> tuple[int, str]:
-        """Return the result of `find` if it is the same for every continuation of `text`.
-
-        Returns (n, "") if the value continues at least to position n.
+        """Return the result of `find` if every continuation of `text` has the same result. Returns (n, "") if the value continues at least
+        to position n.
         """
         found = self._ends.search(text, start)
         limit = self._begun_at(text, start)
@@ -158,7 +157,7 @@ class Follow:
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
-        # In `a == b`, which is an expression, no argument starts before `==`. The pattern therefore needs the character after `=`.
+        # In the expression `a == b`, no argument starts before `==`. The pattern must therefore check the character after `=`.
         following = [_whole(pieces) + ("(?=[^=])" if self.in_code else "") for pieces in self._next_arguments]
         return re.compile("|".join([*following, *map(_whole, self._closings)]))
 
@@ -267,7 +266,7 @@ class Follow:
 
     @property
     def _keys(self) -> tuple[str, ...]:
-        """Allowed argument names; "" stands for any word."""
+        """The allowed argument names; "" stands for any word."""
         return self.names or (*self.keys, "")
 
     def _pieces(self, *parts: Part, name: str = "") -> list[str]:
@@ -277,7 +276,7 @@ class Follow:
             if isinstance(part, Slot):
                 pieces += name if name in self.names else [_GAP, *(name or (_NAME,))]
                 continue
-            # White space in code is optional, because models write both `f(a=1,b=2)` and `f(a = 1, b = 2)`.
+            # White space in Python-style calls is optional, because models write both `f(a=1,b=2)` and `f(a = 1, b = 2)`.
             if self.in_code:
                 pieces += [piece for token in re.findall(r"\w+|[^\w\s]", part) for piece in (_GAP, *token)]
             else:
@@ -295,7 +294,9 @@ def _layout(text: str) -> str:
 
 
 def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
-    """Return the pieces after all, a part, or none of the marker's leading white space, which isn't part of the value."""
+    """Return the pieces once with all, once with part, and once with none of the marker's leading white space, which isn't part of the
+    value.
+    """
     layout = _layout(marker)
     return [[*layout[at:], *pieces] for at in range(len(layout) + 1)]
 

@@ -5,8 +5,8 @@ smallest counterexample of each failed one. `check` runs the checks. `axes` gene
 from a rendering, and `judge` parses and compares it. `grammars` tests grammars with engines, and `liberties` checks that generated text
 follows the template. `response_templates` checks transformers' own parser.
 
-Rules: nothing is assumed about a template. A capability that the template renders passes or fails. A capability that it doesn't render is
-skipped, and listed in the report. A parser only has to recover text that the rendering contains.
+Rules: nothing is assumed about a template. A capability that the template renders passes or fails. A capability that the template doesn't
+render is skipped, and listed in the report as skipped. A parser only has to recover text that the rendering contains.
 """
 
 from unrender.verify.check import verify

@@ -1,4 +1,4 @@
-"""Generates random answers for each capability of a format, which the template then renders.
+"""Generates random answers for each capability of a format. The template then renders these answers.
 
 Texts contain words and characters that are common in formats, but no markers.
 """
@@ -74,8 +74,7 @@ def _calling(random: Random, *, content: str = "", reasoning: str = "", **argume
 
 
 def _value(random: Random, depth: int = 0) -> Any:
-    # Strings that look like other types are tested separately, because some formats can't distinguish them from these types without a
-    # schema.
+    # Strings that look like values of other types are tested separately, because some formats can't distinguish them without a schema.
     scalars = [prose(random), random.randint(-999, 999), random.random() < 0.5, None, 2.5]
     if depth > 2 or random.random() < 0.6:
         return random.choice(scalars)

@@ -25,7 +25,7 @@ from unrender.verify.renditions import Candidate, show
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Report
 
 GRAMMARS = "grammars"
-"""Name of the check that loads the installed engine libraries, which takes seconds."""
+"""Name of the check that loads the installed engine libraries. Loading them takes seconds."""
 _FEW = 2
 """Number of samples in `verify_quickly`."""
 
@@ -41,9 +41,9 @@ def verify(
     """Check a template's derived format, or the format or grammar passed to it, against the template's own renderings.
 
     `samples` answers are generated for each capability. The same `seed` gives the same answers. `progress` is called with the name of each
-    completed capability. `only` names the `CHECKS` to run instead of all. Grammars are checked with the installed engine libraries. If the
-    template rejects a conversation, the capability is skipped. If it renders no conversation, nothing is checked, and `Report.refusal`
-    contains the reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
+    completed capability. `only` names the `CHECKS` to run; by default, all are run. Grammars are checked with the installed engine
+    libraries. If the template rejects a conversation, the capability is skipped. If the template renders no conversation, nothing is
+    checked, and `Report.refusal` contains the reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
     """
     run = _run(template, samples, seed)
     if refusal := run.candidate.refusal:
@@ -128,7 +128,7 @@ _CHECKS: Mapping[str, Callable[[Run], CapabilityFinding | Iterable[CapabilityFin
     NEXT_TURNS: lambda run: check_next_turns(run.template, run.random),
     GRAMMARS: lambda run: check_grammars(run.candidate, run.seed),
 }
-"""Maps the names of the checks to functions, in order. Each function may return several findings."""
+"""Maps the names of the checks to their functions, in the order in which they run. Each function may return several findings."""
 CHECKS = tuple(_CHECKS)
 """Names of the checks, for `verify(only=…)`."""
 QUICK_CHECKS = tuple(name for name in CHECKS if name not in (GRAMMARS, "text in strings", NEXT_TURNS))

@@ -70,7 +70,7 @@ def lark_matcher(grammar: str) -> Any:
 def gbnf_reader(grammar: str) -> Accepts:
     """Return a function that tests strings with xgrammar, which parses GBNF as EBNF.
 
-    llguidance can convert GBNF to Lark, but the result has no empty lexemes and would reject valid strings.
+    llguidance can convert GBNF to Lark, but its result can't contain empty lexemes, and would reject valid strings.
     """
     return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_ebnf(grammar))
 
@@ -168,7 +168,7 @@ _DIALECTS: Mapping[str, _Dialect] = {
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """A request after a particular prompt, with answers that the request allows."""
+    """A prompt with a particular request, and answers that the request allows."""
 
     name: str
     asked: Candidate
@@ -187,7 +187,7 @@ def check_grammars(candidate: Candidate, seed: int) -> Iterator[CapabilityFindin
         variants = list(_variants(candidate, seed))
     except GrammarError as error:
         failed = Counterexample(answer="", expected="a grammar", found=str(error))
-        # If a handwritten grammar doesn't allow the prefill, the format isn't at fault. So the checks are skipped.
+        # If a handwritten grammar doesn't allow the prefill, the checks are skipped, because the format isn't at fault.
         tried = [] if candidate.grammar is not None else [failed]
         yield from (finding(name, tried, reason=str(error)) for name in (_GENERATED, _WRITTEN, *_DIALECTS))
         return
@@ -211,7 +211,7 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
     for thinking, tools in product(switches, (PROOF_TOOLS, ())):
         asked = replace(candidate, thinking=thinking, tools=tools)
         prompt = asked.prompt or ""
-        if not prompt and candidate.prompt:  # This template rejects prompts without tools.
+        if not prompt and candidate.prompt:  # The template rejects prompts without tools.
             continue
         prefill = read_prefill(candidate.format, prompt)
         # The engine must also accept the template's own text, not only text generated from the same grammar.
@@ -240,7 +240,7 @@ def _may_be_said(turn: Turn, found: CutOut) -> bool:
     # Generation ends at a stop string, so a model can't generate text after it.
     bare = min(with_and_without_end(turn.format, found.answer), key=len)
     apart = bool(said.content) and request._call_required
-    # Content that is separated from calls by a marker is a separate turn, e.g. `Action: f` followed by `Final Answer: Hi`.
+    # Content that a marker separates from calls is a separate turn, e.g. `Action: f` followed by `Final Answer: Hi`.
     apart |= bool(said.content and said.calls and turn.format.turn.tools_to_content.strip())
     names = [call.name for call in said.calls]
     return _allows(request, said.content, names) and not apart and not any(stop in bare for stop in turn.stop)
@@ -278,8 +278,8 @@ def _misread(variant: _Variant, text: str) -> Counterexample | None:
 
 
 def _not_allowed(variant: _Variant) -> Iterator[Counterexample | None]:
-    """Yield a counterexample for each of the template's answers that the grammar rejects both with and without its end of turn. For each
-    other answer, yield None.
+    """For each of the template's answers, yield a counterexample if the grammar rejects it both with and without its end of turn, and None
+    otherwise.
     """
     turn = variant.turn
     format = generated_format(turn.format, turn.prefill)
@@ -331,6 +331,6 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
         return
     calls = [(call.name, call.arguments, call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
-    # Yield nothing if the message can't follow the prefill, e.g. a message without reasoning after `<think>`.
+    # Yield nothing if the message can't follow the prefill, e.g. if it has no reasoning and the prefill is `<think>`.
     if text.startswith(turn.prefill):
         yield text.removeprefix(turn.prefill)

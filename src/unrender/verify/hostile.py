@@ -4,7 +4,7 @@ Strategy: the test strings come from the format's own markers and headers, which
 give the same strings. Answers that the template doesn't render are skipped.
 
 Rules: ambiguous text may be rejected with an error, but must not become a different call. For example, `<v>Not </v> here</v>` may be
-rejected. All other text must be recovered exactly.
+rejected. Text that isn't ambiguous must be recovered exactly.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _KEYS = (
     *("$filter", "filter[name]", "page[size]", "a b", "@type", "a/b", "2fa", "x-y.z", "class", "name", "arguments"),
 )
 _SIGN_KEYS = ("it's", 'say "hi"', "a=b", "a:b", "a,b", "a<b>")
-"""Argument names with characters that end a name in some formats, which have no escapes for them."""
+"""Argument names that contain characters at which a name ends in some formats. These formats have no escapes for such characters."""
 _TOKEN = re.compile(r"<[^<>\s]+>|\[/?[A-Z][A-Z_]+\]")
-"""A typical special token. A tokenizer encodes it as one token, so models don't generate its text."""
+"""A typical special token. Tokenizers encode it as one token, so models don't generate its characters as ordinary text."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_]{2,}")
 _NAMES_TRIED = 12
 _UNKNOWN, _LAST = "no_such_tool", "Rome"
@@ -80,7 +80,7 @@ def words_in_text(run: Run) -> CapabilityFinding:
 
 
 def unknown_tools(run: Run) -> CapabilityFinding:
-    """Parse calls of tools that aren't offered. These calls must become content without changes.
+    """Parse calls of tools that aren't offered. The text of these calls must become content unchanged.
 
     If a marker starts the call, other markers are put into its arguments. Call markers are left out, because `<call>nope
     <call></call></call>` doesn't show which of them ends the call.
@@ -93,7 +93,8 @@ def unknown_tools(run: Run) -> CapabilityFinding:
 
     def as_text(_: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
         content = reading.message.content.strip()
-        # The content must be contiguous, except for an empty reasoning block before the call and the end marker after it.
+        # The content must be a contiguous part of the answer. It may lack only an empty reasoning block before the call and the end marker
+        # after it.
         whole = content in shown.answer and _UNKNOWN in content and content.count(_LAST) == shown.answer.count(_LAST)
         return not reading.message.tool_calls and whole
 
@@ -138,8 +139,8 @@ def strings(run: Run) -> Iterator[CapabilityFinding]:
     quoted = [proof_answer(calls=((TOOL_NAMES[0], {"text": text, "count": 1}),)) for text in _QUOTES]
     second = (TOOL_NAMES[1], {"note": "b"})
     quoted += [proof_answer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
-    # In a string without quotes, such as `<v>Not </v> here</v>`, a marker can't always be distinguished from the end. So an error is
-    # allowed.
+    # In an unquoted string, such as `<v>Not </v> here</v>`, a marker can't always be distinguished from the end of the string, so an error
+    # is allowed.
     judge = as_meant_or_refused if codec.strings.unquoted else as_meant
     yield run.judged("quotes in strings", quoted, judge)
     # If a string's own quotes aren't escaped, an error is also allowed.

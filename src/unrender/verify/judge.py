@@ -1,7 +1,7 @@
 """Parses and compares rendered answers in many chunkings, and checks prompts, further turns, message shapes and the history.
 
-Rules: a history that changes between turns is a problem of the template, not of the format. Caching and training need each
-prompt to start with the previous prompt and its answer. Parsing doesn't need that.
+Rules: a history that changes between turns is a problem of the template, not of the format. Caching and training need each prompt to start
+with the previous prompt and its answer. Parsing doesn't need this.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def as_meant_or_refused(candidate: Candidate, shown: CutOut, reading: ReadAnswer
 
 
 def refute(candidate: Candidate, shown: CutOut, random: Random, judge: Judge = as_meant) -> Counterexample | None:
-    """Return a counterexample if the answer is parsed incorrectly in any chunking; None otherwise."""
+    """Return a counterexample if the answer is parsed incorrectly in any chunking, or else None."""
     for text in with_and_without_end(candidate.format, shown.answer):
         for chunking, chunks in _chunkings(text, random, in_letters=text == shown.answer):
             reading = candidate.read(shown.read_after(candidate.format), chunks)
@@ -101,7 +101,8 @@ class Run:
     ) -> CapabilityFinding:
         """Return the verdict on a capability from answers that use it.
 
-        `asked` replaces the candidate. `reason` is the reason for skipping if the template renders none of the answers.
+        `asked` replaces the candidate of the checks. If the template renders none of the answers, the capability is skipped, with `reason`
+        as the reason.
         """
         candidate = asked or self.candidate
         shown = [found for answer in answers if (found := render(candidate, answer))]
@@ -111,7 +112,7 @@ class Run:
     def refutations(
         self, shown: Iterable[CutOut], judge: Judge = as_meant, asked: Candidate | None = None
     ) -> list[Counterexample | None]:
-        """Return one counterexample per answer; None if the answer was parsed correctly."""
+        """Return one element per answer: a counterexample, or None if the answer was parsed correctly."""
         return [refute(asked or self.candidate, found, self.random, judge) for found in shown]
 
 
@@ -122,11 +123,11 @@ def claimed(candidate: Candidate, answers: Iterable[Said], render: Show = show) 
 
 def _chunkings(text: str, random: Random, *, in_letters: bool) -> Iterator[tuple[str, Iterable[str]]]:
     yield "whole", [text]
-    # Single characters split every marker. An answer without its end marker contains the same other markers, so only one of the two is
-    # tested this way.
+    # Single characters split every marker. With and without its end marker, an answer contains the same other markers, so only one of these
+    # two forms is tested in single characters.
     if in_letters:
         yield "every 1", text
-    # A few random cuts leave most markers intact.
+    # Also split the text at a few random positions, which leaves most markers intact.
     cuts = sorted({0, len(text), *(random.randint(0, len(text)) for _ in range(5))})
     yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
 
@@ -165,10 +166,7 @@ def thinking(run: Run) -> Iterator[CapabilityFinding]:
 
 
 def second_turn(run: Run) -> CapabilityFinding:
-    """Send parsed calls back with results.
-
-    The next prompt must be the same as for the original calls.
-    """
+    """Send parsed calls back with their results. The next prompt must be the same as it is for the original calls."""
     candidate, tried = run.candidate, []
     for answer in run.answers:
         if not answer.calls or not (found := show(candidate, answer)):
@@ -194,7 +192,7 @@ def _with_results(candidate: Candidate, said: Said) -> str | None:
 def later_turns(run: Run) -> Iterator[CapabilityFinding]:
     """Parse answers to a second question and to a tool result.
 
-    Text of an earlier turn must not count as a prefill. So an empty answer must have no content and no calls.
+    Text of an earlier turn must not count as a prefill, so an empty answer must have no content and no calls.
     """
     call, said = proof_answer(calls=(_CALL,)), proof_answer(content="Some are.", reasoning="Animals.")
     after_result = run.answers if show(run.candidate, call) else ()
@@ -211,7 +209,7 @@ def later_turns(run: Run) -> Iterator[CapabilityFinding]:
 
 
 def message_shapes(run: Run) -> CapabilityFinding:
-    """Render the same answers in the different forms that callers use. All forms must give the same text."""
+    """Render the same answers in the different message forms that callers use. All forms must result in the same text."""
     candidate = run.candidate
     answers = (proof_answer(calls=((TOOL_NAMES[0], {"text": "Rome", "count": 3}),)), proof_answer(content="It rains."))
     usual = [answer for answer in answers if show(candidate, answer)]

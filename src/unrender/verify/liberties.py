@@ -3,9 +3,9 @@
 Strategy: the answer is parsed, the template renders the parsed message, and the markers of the answer and the rendering are compared in
 order.
 
-Rules: grammars allow some deviations that don't affect parsing. They may leave out a marker, or generate an empty part with its markers. So
-markers may be missing, and markers of an empty part are accepted if the template writes them around text. White space, values, the order of
-arguments, and a header at the start are ignored. Messages that the template doesn't render are accepted.
+Rules: grammars allow some deviations that don't affect parsing. They may leave out a marker, or generate an empty part with its markers. An
+answer's markers may therefore be missing, and markers of an empty part are accepted if the template writes them around text. White space,
+values, the order of arguments, and a header at the start are ignored. Messages that the template doesn't render are accepted.
 """
 
 from __future__ import annotations
@@ -49,13 +49,12 @@ def unwritten(asked: Candidate, turn: Turn, text: str) -> str:
 
 
 def _answers(message: Message) -> Iterator[tuple[set[str], Said]]:
-    """Yield variants of a message with text in some or all of its empty parts, and the names of these parts.
-
-    The first variant is the unchanged message.
+    """Yield variants of a message in which empty parts contain text, each with the names of these parts. The first variant is the unchanged
+    message.
     """
     calls = pairs(said_by(message))
     said: Mapping[str, Any] = {"content": message.content, "reasoning": message.reasoning, "calls": calls}
-    # Include each call without arguments in two forms, with and without arguments. Either form may match.
+    # Include each call that has no arguments twice, with and without arguments, because either form may match.
     both = [(name, given) for name, arguments in calls for given in ((arguments,) if arguments else (_ARGUMENTS, {}))]
     filled: Mapping[str, Any] = {"content": _CONTENT, "reasoning": _THOUGHT, "calls": both}
     for which in product((False, True), repeat=3):
@@ -106,6 +105,6 @@ def _replaced(text: str, others: Mapping[str, str]) -> str:
 
 
 def _missing(markers: Sequence[str], written: Sequence[str]) -> str:
-    """Return the first marker that isn't in `written` after the previous ones, or ""."""
+    """Return the first marker that doesn't occur in `written` after the previous markers, or "" if all of them do."""
     rest = iter(written)
     return next((marker for marker in markers if marker not in rest), "")

@@ -1,7 +1,7 @@
 """Checks `Turn.next`: extends prompts with answers and messages, and compares the result with the template's own text.
 
-Rules: the expected text is taken from a rendering of the complete conversation, after a word that ends the answer. It's computed without
-the code under test. If `Turn.next` raises an error with a reason, that isn't a failure.
+Rules: the expected text is taken from a rendering of the complete conversation, after a word that ends the answer. This text is computed
+without the code under test. An `ExtendError` raised by `Turn.next` isn't a failure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TRIES = 3
 
 
 def check_next_turns(template: ChatTemplate, random: Random) -> CapabilityFinding:
-    """Compare the text after answers of all kinds, followed by results and questions."""
+    """Compare the text that follows answers of all kinds, when results or questions are added."""
     asked = (offered for tools in (PROOF_TOOLS, ()) if (offered := _asked(template, tools)))
     if template._grammar or (found := next(asked, None)) is None:
         return finding(NEXT_TURNS, [], reason="the prompt isn't the template's own")

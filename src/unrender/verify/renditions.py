@@ -44,7 +44,7 @@ class Candidate:
     thinking: bool | None = None
     """True for prompts with thinking on, False for prompts with thinking off, None for the template's default."""
     gave_up: bool = False
-    """True if the analysis dropped findings. Capabilities that the format doesn't claim are then not checked."""
+    """True if the analysis dropped findings. In this case, capabilities that the format doesn't claim aren't checked."""
     question: str = _QUESTION
     """The user's question, or a tool's result."""
     before: Conversation = ()
@@ -52,7 +52,7 @@ class Candidate:
     tools: tuple[Mapping[str, Any], ...] = PROOF_TOOLS
     """The offered tools."""
     request: Request = REQUEST
-    """The request for parsing answers, with the same tools."""
+    """The request with which answers are parsed. It offers the same tools."""
     grammar: Grammar | None = None
     """A handwritten grammar, which replaces the format for parsing."""
     rendered: dict[Template, dict[str, str | None]] = field(default_factory=dict, compare=False)
@@ -87,7 +87,7 @@ class Candidate:
 
     @property
     def refusal(self) -> str:
-        """The reason, with the template's error, if neither a question nor an answer can be rendered. Otherwise ""."""
+        """The reason why neither a question nor an answer can be rendered, with the template's error. Otherwise ""."""
         answer = proof_answer("Quite so.")
         texts = [self.prompt, self.render(answer), self.prompt_after(answer, user(_NEXT_QUESTION))]
         if any(word in text for text in texts if text for word in (self.question, answer.content, _NEXT_QUESTION)):
@@ -148,7 +148,7 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     if not _shows_arguments(candidate, answer, full):
         return None
     # If the prompt ends in `<bot><think>`, and the last message is rendered as `<bot><think>It rains.`, an answer without reasoning looks
-    # like reasoning. Adding another question makes the template render the answer in a distinguishable form.
+    # like reasoning. Add another question, because the template then renders the two differently.
     begun, rest = read_prefill(candidate.format, prompt), full.removeprefix(prompt)
     goes_on = full.startswith(prompt) and candidate.format.reasoning.end.strip() not in rest
     if not answer.reasoning and goes_on and _leaves_open(candidate.format, begun):
@@ -158,7 +158,7 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
         return None
     start, text = _past_headers(candidate, found)
     # If the prompt is `… Be brief.<bot>` and the history `…<bot>It rains.<end>Be brief.`, the text that is missing in the history may
-    # follow every answer. So remove text that two other answers also end with.
+    # follow every answer. Therefore remove text with which two other answers also end.
     if not found.whole.startswith(prompt.removesuffix(begun)):
         text = _without_epilogue(candidate, text)
     said = _visible(answer, text, candidate.format)
@@ -166,16 +166,16 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
 
 
 def _past_headers(candidate: Candidate, found: CutOut) -> tuple[str, str]:
-    """Move headers at the start of an answer to the text before it. Returns that text and the answer."""
+    """Move headers at the start of an answer to the text before the answer. Returns this text and the rest of the answer."""
     start, text = found.start, found.answer
     headers = [header for header in candidate.format.turn.headers if header]
-    # The common text may end inside a header, e.g. for the prompt `…<turn><system>Be brief.<turn><bot>` and the history `…<turn><bot>Hi`.
-    # So move the rest of that header.
+    # The text that prompt and history share may end inside a header, e.g. for the prompt `…<turn><system>Be brief.<turn><bot>` and the
+    # history `…<turn><bot>Hi`. So move the rest of that header.
     rests = (header[at:] for header in headers for at in range(1, len(header)) if start.endswith(header[:at]))
     rest = next((rest for rest in rests if text.startswith(rest)), "")
     start, text = start + rest, text.removeprefix(rest)
-    # The common text may end before a header, e.g. for the prompt `…<end><bot>` and the history `…<over><bot>Hi`. So move all text before
-    # the header.
+    # The text that prompt and history share may end before a header, e.g. for the prompt `…<end><bot>` and the history `…<over><bot>Hi`. So
+    # move all text before the header.
     if not any(header in start[start.rfind(candidate.question) :] for header in headers):
         at = min((text.index(header) for header in headers if header in text), default=0)
         start, text = start + text[:at], text[at:]
@@ -215,7 +215,9 @@ def _leaves_open(format: Format, begun: str) -> bool:
 
 
 def _in_history(candidate: Candidate, answer: Said) -> str | None:
-    """Render the answer before another question, up to the end of its turn. Returns None if that end isn't found."""
+    """Render the answer, followed by another question, and return the text up to the end of the answer's turn. Returns None if that end
+    isn't found.
+    """
     full, end = candidate.render(answer, user(_NEXT_QUESTION)), candidate.format.turn.end
     before = (full or "").rpartition(_NEXT_QUESTION)[0]
     return before[: before.rindex(end) + len(end)] if end.strip() and end in before else None
@@ -258,7 +260,7 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
     bare = shown.answer.lstrip()
     text = bare.removeprefix(markers.empty.lstrip()).removeprefix(markers.end)
     layout, turn, said = begun[len(begun.rstrip()) :], format.turn, shown.said
-    # If four line breaks separate calls from reasoning, and the prefill is `</think>\n\n`, the model generates only two of them.
+    # If four line breaks separate calls from reasoning, and the prefill is `</think>\n\n`, the model generates only the last two.
     joint = turn.reasoning_to_tools if said.calls and not said.content else turn.reasoning_to_content
     rest = joint[len(layout) :] if joint.isspace() and joint.startswith(layout) else ""
     # If the prefill is `<think></think>`, the line breaks of `<bot>\n\n<call>` are part of the answer.

@@ -33,12 +33,13 @@ Reader = Callable[..., Any]
 def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 4, seed: int = 0) -> Report:
     """Compare how unrender and transformers (with a response template) parse the template's own renderings.
 
-    `exported` may be generated or declared. If the results differ because of a known omission of the export, the capability is skipped with
-    the omission as the reason. Raises `ExportError` if transformers with its response parser isn't installed, or if it rejects the response
-    template.
+    `exported` may be generated or declared. If the results differ because of a known omission in the export, the capability is skipped,
+    with the omission as the reason. Raises `ExportError` if no version of transformers with a response parser is installed, or if
+    transformers rejects the response template.
     """
     read = response_reader(exported)
-    candidate = Candidate.of(template, template._with_tools.eos_token)  # The export has no other.
+    # The export contains no other end-of-sequence token than this one.
+    candidate = Candidate.of(template, template._with_tools.eos_token)
     findings = []
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
@@ -132,7 +133,7 @@ def _difference(shown: _Read, read: Reader) -> Counterexample | None:
         try:
             found = comparable(read(chunks, shown.prompt))
         except (ValueError, KeyError) as error:
-            # transformers' parser raises an error if it can't parse a region. Then the complete message is lost, so count the error as its
+            # If transformers' parser can't parse a region, it raises an error, and the complete message is lost. Compare the error as its
             # result.
             found = json.dumps(f"{type(error).__name__}: {error}")
         if found != shown.ours:

@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     PASSED = "passed"
     """Every rendering was parsed back into its original message."""
     FAILED = "failed"
-    """A rendering wasn't parsed back into its message. The finding has a counterexample."""
+    """A rendering wasn't parsed back into its message. The finding contains a counterexample."""
     SKIPPED = "skipped"
     """The template doesn't render the capability, or an engine library is missing."""
 
@@ -52,7 +52,7 @@ class CapabilityFinding:
     """Number of renderings that showed the capability."""
     counterexample: Counterexample | None = None
     reason: str = ""
-    """The reason for skipping, or the tested requests."""
+    """The reason why the capability was skipped, or a description of the tested requests."""
 
     def __str__(self) -> str:
         count = f" ({self.held} of {self.total})" if self.total else ""
@@ -107,7 +107,7 @@ _PARTS = ("reasoning", "reasoning_content", "content", "tool_calls", "failed_cal
 
 
 def diff(example: Counterexample) -> Iterator[str]:
-    """Yield the lines of a diff. `-` marks the expected value, and `+` marks the parsed one.
+    """Yield the differences between the expected and the parsed message as lines. `-` marks the expected value, and `+` the parsed one.
 
     >>> example = Counterexample(answer="<a>x", expected='{"content": "x"}', found='{"content": "<a>x"}')
     >>> list(diff(example))
@@ -132,7 +132,7 @@ def _message(text: str) -> Mapping[str, Any] | None:
 
 
 def _comparable(part: str, value: Any) -> Any:
-    """Return the value without call ids, which are generated if the format has none."""
+    """Return the value without call ids, because the parser generates ids if the format has none."""
     return [call.get("function", call) for call in value or ()] if part == "tool_calls" else value or ""
 
 

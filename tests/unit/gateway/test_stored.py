@@ -219,4 +219,4 @@ def test_store_that_fails_is_no_defect(tmp_path):
     assert whole.status_code == 200
     for answer in others:
         assert answer.status_code == 503
-        assert answer.json()["error"]["message"] == "the store for answers is unavailable"
+        assert answer.json()["error"]["message"] == "the response store is unavailable"

@@ -182,7 +182,7 @@ def test_a_free_answer_is_not_constrained(grammars):
 
 def test_strict_tools_of_a_free_answer_warn():
     """A strict tool that isn't required is parsed, and a warning says that no grammar enforces its schema."""
-    strict = {**TOOL, "function": {**TOOL["function"], "strict": True}}
+    strict = {**TOOL, "function": dict(TOOL["function"], strict=True)}
     with pytest.warns(SchemaWarning, match="strict tools are enforced only"):
         completion = ask(Llama("Ok.\n", OPEN, CALL.removeprefix("<tool_call>"), EOS), tools=[strict])
 

@@ -43,14 +43,14 @@ from unrender.proof.cut import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
-"""Function that takes the text after an input, and returns the answer in it without the header, or None if there is no answer."""
+"""Function that takes the text after an input, and returns the answer without its header, or None if the text contains no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuations:
     """Texts that a template renders after an input, up to the end of the conversation.
 
-    A text is None if the template rejects the conversation.
+    A text is None if the template rejects the conversation that would show it.
     """
 
     prompt: str | None = None
@@ -88,11 +88,11 @@ class Turns:
     content: str | None = None
     """Answer with content only, after the question."""
     followed: str | None = None
-    """The same answer as `content`, followed by another question."""
+    """The answer in `content`, rendered with another question after it."""
     call: str | None = None
     """Answer with one call."""
     call_answered: str | None = None
-    """The same answer as `call`, followed by the call's result."""
+    """The answer in `call`, rendered with the call's result after it."""
     after_result: tuple[str, ...] = ()
     """Answers with content to a tool's result: one without a call, and one with another call."""
 
@@ -105,7 +105,7 @@ def render_turns(prober: Prober) -> Turns:
     again = (assistant(CONTENT, calls=calls) for calls in ((), (call,)) if takes_results)
     after_result = [prober.answer(message, before=called) for message in again]
     content, followed = (prober.answer(assistant(CONTENT), after=after) for after in ([], [user(USER2)]))
-    # The openings are needed only if the last answer has no end marker, or ends differently from earlier answers, as in `Hi</end>Bye`.
+    # Render the openings only if the last answer has no end marker, or ends differently from earlier answers, as in `Hi</end>Bye`.
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
     openings = () if ends_alike else (prober.render([user()], tools=tools) or "" for tools in (None, prober.offered))
     opening, opening_with_tools = (text.partition(USER)[0] for text in openings or ("", ""))
@@ -133,7 +133,8 @@ def _render_asked(prober: Prober, before: list[Said]) -> Continuations:
     # With thinking off, `</u>` may become `</u><bot><think></think>`. If the prompt still starts with the bare text, the switch doesn't
     # affect that text, so don't render it again.
     unchanged = bool(bare) and bare != prompt and (off or "").startswith(bare or "")
-    # Leave out answers that the template drops together with their header, so that it renders just `Q` although the prompt is `Q<bot>`.
+    # If the prompt is `Q<bot>` but the rendering with an answer is just `Q`, the template drops the answer and its header. Leave out such
+    # answers.
     unwritten = bare if prompt != bare else None
     return Continuations(
         prompt=prompt,
@@ -176,7 +177,7 @@ class Answers:
     cut: Mapping[str, str | None] = field(default_factory=dict)
     """Maps each possible end marker of reasoning to an answer whose content contains that marker after its first word."""
     instructions: str = ""
-    """Text of the prompt before the question. Empty unless the prompt starts reasoning in plain words."""
+    """Text of the prompt before the question, or an empty string unless the prompt starts reasoning in plain words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +185,10 @@ class WrittenCall:
     """Renderings of calls whose arguments have different types, or None where the template rejects the call."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
-    """Calls with one argument, by the argument's JSON type."""
+    """Maps each JSON type to a call whose only argument has this type."""
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
-    """Pairs of arguments of many types and the rendered answer. Later pairs have fewer arguments, in case the template rejects some.
-    Answers are rendered on demand.
+    """Pairs of arguments and the rendered answer with these arguments. Later pairs have fewer arguments, because the template may reject
+    some types. Answers are rendered on demand.
     """
 
 
@@ -243,7 +244,7 @@ def render_written(prober: Prober, body: Body, *, tagged: bool) -> WrittenCall:
 
 
 def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | None]:
-    """Map names to renderings of calls that each differ from `Answers.call` in one respect. Empty if the format has no calls."""
+    """Map names to renderings of calls that each differ from `Answers.call` in one respect. The result is empty if the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return {}
     (call,) = make_calls(1)
@@ -251,7 +252,7 @@ def render_variants(prober: Prober, body: Body, fmt: Format) -> dict[str, str | 
     calls = {
         "other_name": replace(call, name=NAMES[1]),
         "other_id": replace(call, id=IDS[1]),
-        "numeral": replace(call, arguments={key: str(number)}),  # The same digits, as a string.
+        "numeral": replace(call, arguments={key: str(number)}),  # Like `call`, but the number is a string.
     }
     if fmt.tools.arguments.entry:
         calls["other_key"] = replace(call, arguments={KEYS[1]: number})
@@ -263,7 +264,7 @@ def _shrinking_values() -> list[dict[str, Any]]:
     """Return all argument values, then smaller sets for templates that reject some: without null, without containers, only strings, no
     empty strings.
     """
-    # A template with `{% for x in value %}` fails on null. A call with fewer values still shows the notation of these values.
+    # If a template rejects null, as `{% for x in value %}` does, a call with fewer values still shows the notation of these values.
     everything = dict(VALUES)
     no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}

@@ -1,6 +1,6 @@
 """Finds a template's `Capabilities` with probes. The most common inputs are tried first.
 
-Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string constants and
+Strategy: names are never guessed. Fields, part types and variables come from the template's own attribute names, string constants and
 variables. A candidate is accepted if its needle appears in the rendering.
 """
 
@@ -46,7 +46,7 @@ _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECAS
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
-"""Reasoning levels that some templates treat as no reasoning."""
+"""Reasoning levels that turn reasoning off in some templates."""
 _LONG_ID = "call_0123456789abcdef"
 _ID_WORD = re.compile(r"(?:\b|_)id(?:s|entifiers?)?\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -83,15 +83,15 @@ def _renders(prober: Prober, changes: dict[str, Any]) -> bool:
 
 
 def _with_missing_variable(prober: Prober, changes: dict[str, Any]) -> dict[str, Any] | None:
-    """Return `changes` with a value for the variable that the template's error reports as missing, or None if it reports none.
+    """Return `changes` with a value for the variable that the template's error reports as missing, or None if no variable is missing.
 
-    Only probes use this value.
+    The value is used only for probes.
     """
     known = replace(prober.capabilities, **changes).required_context
     rendering = prober.template.render(
         [{"role": "user", "content": USER}], add_generation_prompt=True, **dict[str, Any](known)
     )
-    # Jinja reports a missing variable as `'my_functions' is undefined`.
+    # Find the missing variable in Jinja's error, e.g. `'my_functions' is undefined`.
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.reads:
         return None
@@ -105,7 +105,8 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
     usual = prober.capabilities.tools_variable
     names = filter(_TOOL_WORD.search, prober.template.reads)
     ranked = sorted(names, key=lambda name: (name != usual, name != "tools", name))
-    # Some templates write tools only if the last message is an answer: `{% if messages[-1].role == "assistant" %}`.
+    # Also try a conversation that ends with an answer, because some templates write tools only there: `{% if messages[-1].role ==
+    # "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
     for messages, name, as_text in product(asked, ranked[:MAX_LISTED], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
@@ -122,7 +123,7 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
     text = rendered("supports_system_role", Said(role="system", content=SYSTEM), user())
     typed = rendered("supports_typed_content", Said(role="user", content=[{"type": "text", "text": USER}]))
     told = rendered("supports_tool_role", user(), assistant(CONTENT), Said(role="tool", content=RESULT))
-    # If a template doesn't support content parts, it renders the list itself: `[{'type': 'text', 'text': ...}]`.
+    # If the rendering contains the list itself, as in `[{'type': 'text', 'text': ...}]`, the template doesn't support content parts.
     listed = re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     roles = {"supports_system_role": SYSTEM in text and USER in text, "supports_tool_role": RESULT in told}
     return roles | {"supports_typed_content": USER in typed and not listed}
@@ -139,7 +140,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     # In `reasoning_effort == "none"`, the variable's name doesn't suggest a switch, but the value `none` turns thinking off.
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.facts.string_constants]
     for name, word in product(names, weak):
-        # Accept a word only if it changes the text after the question, where the answer starts. A word that changes other text isn't a
+        # Accept a word only if it changes the text after the question, where the answer starts. A word that changes only other text isn't a
         # switch.
         if _switches(prober, (), ((name, word),), after_question=True):
             return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
@@ -179,7 +180,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
-    """Return the best shape of call: the one that the template renders completely, with the least text around the call."""
+    """Return the best shape of call: the shape that the template renders completely, with the least text around the call."""
     kinds = (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober))
     ranked = next(filter(None, kinds), None)
     if ranked is None:
@@ -226,7 +227,7 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
-        # A template that renders `{"name": "f", "arguments": {'a': 1}}` needs arguments as text to produce valid JSON.
+        # If a template renders `{"name": "f", "arguments": {'a': 1}}`, prefer arguments as text, with which it produces valid JSON.
         escaped = escaped or (f'"{NAMES[0]}"' in text and f"'{KEYS[0]}'" in text)
         # Best first: fully rendered, without escaped quotes, with arguments as an object, and with little text around the call.
         yield (unseen, escaped, not as_object, len(text), not nonnull), shape
@@ -235,8 +236,8 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
     """Return whether an answer with `count` calls contains the tools' names more often than an answer without calls.
 
-    Some templates list their tools after an answer, others only after an open question. Therefore both compared conversations end with an
-    answer.
+    Both compared conversations end with an answer, because some templates list their tools only after an answer, and others only after an
+    open question.
     """
     # Count only additional names: in `Hi</b>[{"name": "find_zorvane"…}]`, the tool is listed after an answer, but not called.
     silent = prober.answer(assistant(CONTENT)) or ""
@@ -283,7 +284,7 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 def _marks_reasoning(prober: Prober, message: Said) -> bool:
     """Return whether reasoning is rendered and can be distinguished from content."""
     text = prober.answer(message)
-    # If a template doesn't support parts, it renders the list itself: `[{'type': 'thinking', 'thinking': …}]`.
+    # Reject renderings of the list itself, such as `[{'type': 'thinking', 'thinking': …}]`: the template doesn't support parts.
     parts = rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}"
     if text is None or REASONING not in text or re.search(parts, text):
         return False
@@ -291,10 +292,10 @@ def _marks_reasoning(prober: Prober, message: Said) -> bool:
     between = text_between(text, REASONING, CONTENT)
     if between is not None:
         return bool(between.strip())
-    # Reasoning is distinguishable if the same text is rendered differently as content.
+    # Reasoning can be distinguished from content if the same text is rendered differently as content.
     if text.replace(REASONING, CONTENT) != prober.answer(replace(message, content=CONTENT, reasoning="")):
         return True
-    # In `<plan>…</plan><call>`, content before calls is rendered as reasoning, but content alone has no such markers.
+    # If content before calls is rendered as reasoning, as in `<plan>…</plan><call>`, check whether content alone has no such markers.
     before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
     before_call = text_between(text, REASONING, NAMES[0]) or ""
     own = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
@@ -317,7 +318,8 @@ def _find_mixtures(prober: Prober) -> dict[str, Any]:
     trial = prober.with_capabilities(supports_content_with_reasoning_and_calls=True)
     pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
     triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
-    # A template such as `{% if m.content is string %}{{ m.reasoning }}…` drops reasoning if content is null.
+    # Also try empty content, because a template such as `{% if m.content is string %}{{ m.reasoning }}…` drops reasoning if content is
+    # null.
     texts = prober.with_capabilities(requires_nonnull_content=True)
     shown = (caps.answer(assistant("", REASONING, make_calls(1))) or "" for caps in (prober, texts))
     by_null, by_text = (REASONING in text and _names_calls(prober, text) for text in shown)

@@ -1,9 +1,9 @@
 """Renders probes: conversations with needles, within a limit on their total cost.
 
 Strategy: probes use OpenAI's format and are adapted to the template like users' messages, so the findings also apply to users' messages.
-Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. Each rendering has
-a limit, and so has the total cost. If a limit is exceeded, the remaining findings are left out, and a diagnostic reports this. Ordinary
-templates need 70 renderings and a fifth of a second.
+Needles are plain words and numbers that no template contains. BOS and EOS are needles too, so no format depends on them. The cost of each
+rendering and the total cost are limited. If a limit is exceeded, the remaining findings are left out, and a diagnostic reports this.
+Ordinary templates need 70 renderings and a fifth of a second.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NAMES = ("find_zorvane", "get_mulbrix", "set_quontip")
 KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
 IDS = ("call73001", "call73002", "call73003")
 NUMBERS = (730101, 730202, 730303)
-"""Argument values. They are numbers because all codecs write numbers without quotes."""
+"""Argument values for most probes. These values are numbers, because all codecs write numbers without quotes."""
 PLAIN_NEEDLE = "valdrixo"
 STAND_IN = "1847-03-29"
-"""Value for variables that a template requires. Most such templates expect a date. The value is also a needle, so it never becomes part of
-a format, and prompts never contain it.
+"""Value for variables that a template requires. The value is a date, which most such templates expect. The value is also a needle, so it
+never becomes part of a format, and prompts never contain it.
 """
 VALUES: Mapping[str, Any] = {
     "pkeyaa": PLAIN_NEEDLE,
@@ -57,8 +57,8 @@ VALUES: Mapping[str, Any] = {
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
 }
-"""Argument values that distinguish codecs. The keys are in alphabetical order, because some templates sort keys. Only the keys inside
-`pkeyar` aren't, so they reveal such templates.
+"""Argument values that distinguish codecs. Some templates sort keys, so all keys are in alphabetical order, except the keys inside
+`pkeyar`, which reveal such templates.
 """
 NEEDLES = (
     *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),
@@ -147,9 +147,9 @@ class Spent:
         self._looked, self._seconds = now(), 0.0
         self._renderings = self._characters = self._searched = 0
         self.exhausted: int = 0
-        """Number of renderings that exceeded their own limits."""
+        """Number of renderings that exceeded the limit for one rendering."""
         self.reason: str = ""
-        """Reason why no more probes are rendered. Empty if the analysis may continue."""
+        """Reason why no more probes are rendered, or an empty string while the analysis may continue."""
 
     def add(self, rendering: Rendering) -> None:
         """Add the cost of a rendering."""
@@ -167,7 +167,7 @@ class Spent:
 
     @property
     def is_over(self) -> bool:
-        """True if a limit has been exceeded. Once true, the value never changes."""
+        """True if a limit has been exceeded. Once true, the value stays true."""
         # The clock also runs while the machine is suspended or garbage is collected, so the time between two checks is capped.
         before, self._looked = self._looked, now()
         self._seconds += min(self._looked - before, self._limits.rendering_seconds)
@@ -198,7 +198,7 @@ class Prober:
     capabilities: Capabilities = field(default_factory=Capabilities)
     spent: Spent = field(default_factory=lambda: Spent(STANDARD))
     tokens: Mapping[str, str] = field(default_factory=lambda: {"bos_token": BOS, "eos_token": EOS})
-    """Tokens that are passed to templates."""
+    """BOS and EOS tokens that are passed to templates."""
     texts: dict[str, str | None] = field(default_factory=dict)
     """Rendered text of each probe, or None if the template rejected the probe."""
     complaints: dict[str, str] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class Prober:
         return replace(self, capabilities=replace(self.capabilities, **changes))
 
     def render(self, messages: Sequence[Said], **asked: Any) -> str | None:
-        """Return the rendering, or None if the template rejects the conversation. The arguments are those of `ask`."""
+        """Return the rendering, or None if the template rejects the conversation. Takes the same arguments as `ask`."""
         return self.ask(messages, **asked)[0]
 
     def ask(
@@ -270,7 +270,7 @@ class Prober:
         return text
 
     def last_answer(self, messages: Sequence[Said], *, thinking: bool | None = True) -> str | None:
-        """Render a conversation that ends with an answer, although the template rejects it. Return None if this isn't possible."""
+        """Return the rendering of a conversation that ends with an answer and that the template rejects, or None if every workaround fails."""
         # Ignore errors that don't come from the template itself, because only the template's own errors can report missing results.
         words = [text for text in self.template.facts.string_constants if len(text) > len(USER)]
         if any(word in told for told in self.complaints.values() for word in words):
@@ -278,8 +278,8 @@ class Prober:
             text = up_to_results(lambda said: told.render(said, tools=self.offered, thinking=thinking), messages)
             if text is not None:
                 return text
-        # refuses-last.jinja rejects an answer as the last message. Add another question, and remove it with its header:
-        # `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`. The header is the text that precedes both questions.
+        # If the template rejects an answer as the last message, as refuses-last.jinja does, add another question, and remove it with its
+        # header: `<user>Q1</u><bot>A</b><user>Q2` → `<user>Q1</u><bot>A</b>`. The header is the text that precedes both questions.
         text = self.render([*messages, user(USER2)], tools=self.offered, thinking=thinking)
         before_first, before_second = (text or "").partition(USER)[0], (text or "").partition(USER2)[0]
         header = common_suffix([before_first, before_second])
@@ -310,17 +310,20 @@ class Prober:
 
 
 def up_to_results(render: Callable[[Sequence[Said]], str | None], messages: Sequence[Said]) -> str | None:
-    """Render a conversation that ends with a call, although the template rejects calls without results. Return None if this isn't possible."""
+    """Return the rendering of a conversation that ends with a call, for a template that rejects calls without results, or None if every
+    workaround fails.
+    """
     told = [result(call, USER2) for call in messages[-1].calls]
     text = render([*messages, *told]) if told else None
-    # The call ends like content: in `<bot><c>f</c></b><tool>R`, it ends with `</b>`, as in `<bot>Hi</b>`.
+    # Cut the text after the call at the end that content has: in `<bot><c>f</c></b><tool>R`, the call ends with `</b>`, as in
+    # `<bot>Hi</b>`.
     end = (render([*messages[:-1], assistant(CONTENT)]) or "").rpartition(CONTENT)[2] if text else ""
     head, found, _ = (text or "").partition(USER2)[0].rpartition(end.strip() or "\0")
     return head + end if found else None
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:
-    """Return the text between the last `left` and the first `right` after it, or None."""
+    """Return the text between the last `left` and the next `right`, or None if either is missing."""
     _, found, rest = (text or "").rpartition(left)
     return rest.partition(right)[0] if found and right in rest else None
 

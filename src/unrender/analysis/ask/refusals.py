@@ -1,8 +1,8 @@
-"""Finds conversations that a template rejects or renders incompletely, and the concessions that they need.
+"""Finds conversations that a template rejects or renders incompletely, and the concessions with which it renders them.
 
-Strategy: conversations that combine many features are rendered first. Each feature that they don't confirm is then tested in a short
-conversation. If the template rejects that conversation or drops a text, concessions are tried until everything is rendered. The smallest
-concession is tried first. Later requests with this feature then need only one rendering.
+Strategy: conversations that combine many features are rendered first. Each feature that these conversations don't confirm is then tested in
+a short conversation. If the template rejects that conversation or drops a text, concessions are tried until everything is rendered. The
+smallest concession is tried first. Later requests with this feature then need only one rendering.
 
 Rule: a feature is tested only if the template accepts the other features of its conversation.
 """
@@ -27,7 +27,7 @@ _QUESTION = Said(role="user", content=USER)
 
 
 def find_refusals(prober: Prober, format: Format) -> tuple[Refusal, ...]:
-    """Return the features that a template rejects. `format` describes the template's answers."""
+    """Return the refusals of all features that a template rejects. `format` is the format of the template's answers."""
     found: list[Refusal] = []
     if prober.render((_QUESTION,), prompt=True, thinking=None) is None:
         return ()
@@ -94,7 +94,7 @@ def _shown(prober: Prober, features: Mapping[str, concede.Feature]) -> set[str]:
 
 
 def find_tools_wanted(prober: Prober) -> dict[str, Any]:
-    """Return what a template requires of tools, as fields of `Capabilities`."""
+    """Return the fields of `Capabilities` that describe the template's requirements for tools."""
 
     def takes(tool: Mapping[str, Any]) -> bool:
         return prober.render((_QUESTION,), tools=[tool], prompt=True, thinking=None) is not None
@@ -122,14 +122,14 @@ class _Asked:
     example: Conversation
     thinking: bool | None
     tools: bool | None
-    """False to offer no tools, even if the template supports them."""
+    """If false, no tools are offered, even if the template supports tools."""
 
     def fault(self, said: Conversation | None = None) -> str:
         """Return a warning if the template rejects the conversation or doesn't render all messages, otherwise an empty string."""
         tools = None if self.tools is False else self.prober.offered
         text, error = self.prober.ask(said or self.example, tools=tools, prompt=True, thinking=self.thinking)
         if text is None:
-            # Don't quote errors that contain text of this conversation, because the text isn't part of other conversations.
+            # Don't quote errors that contain text from this conversation, because users' conversations don't contain that text.
             return "refuses the conversation" + ("" if _OWN.search(error) else f" ({error:.200})")
         words = (str(one.content) for one in self.example if one.role != "assistant")
         return "" if all(word in text for word in words) else "doesn't show all messages"

@@ -1,7 +1,7 @@
 """Finds the parts of a format: functions that derive findings from records, without rendering.
 
 The functions take the records of `ask`. They find headers and ends of turns, markers of reasoning and content, and the syntax of calls.
-They also return the names of the heuristics that decided.
+They also return the names of the heuristics that chose the findings.
 
 Open `proof.split` first: it compares two texts by lexemes, and finds the literals around the items of a row. `turn_frame` extracts answers
 from renderings. `reasoning` examines the text around reasoning, and `content` the text around content. `call_syntax` assembles the syntax

@@ -29,7 +29,7 @@ class ArgumentsFinding:
     arguments: Arguments
     unexplained: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """Maps each comparison to the name of the heuristic that decided."""
+    """Maps each comparison to the name of the heuristic that chose its finding."""
     many: str | None = None
     """Answer with values of many types, or None if its arguments couldn't be extracted."""
 
@@ -51,7 +51,7 @@ def find_json_arguments(written: WrittenCall, spent: Spent) -> ArgumentsFinding:
 def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFinding:
     """Find the notation of tagged arguments: the skeleton of one argument, the separator, and the codec of values.
 
-    If the notation isn't found, the result has no entry.
+    If the notation isn't found, the result contains no skeleton.
     """
     solved = _solve_entry(answers)
     if solved is None:
@@ -69,7 +69,8 @@ def find_tagged_arguments(answers: Answers, written: WrittenCall) -> ArgumentsFi
 
 def _escaped(entry: Skeleton) -> str:
     """Return the HTML-escaped form of the text after a value, or an empty string if escaping doesn't change the text."""
-    # Jinja escapes strings that are joined to safe text: `(value | tojson | safe) + '</a>'` is rendered as `1&lt;/a&gt;`.
+    # Also look for the escaped form, because Jinja escapes strings that are joined to safe text: `(value | tojson | safe) + '</a>'` becomes
+    # `1&lt;/a&gt;`.
     tail = literal_after(entry, Slot.VALUE) if entry[-2] is Slot.VALUE else ""
     return escaped if (escaped := str(escape(tail))) != tail else ""
 
@@ -101,8 +102,8 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
 
 
 def _numbers_row(body: str | None, count: int) -> Row | None:
-    """Return a row of `count` arguments, or None if one is missing. The owner of a key or value is the argument's index. The owner of the
-    name is -1.
+    """Return a row of `count` arguments, or None if an argument is missing. In this row, the owner of a key or value is the argument's
+    index. The owner of the name is -1.
     """
     words = {NAMES[0]: (Slot.NAME, -1)}
     for at in range(count):

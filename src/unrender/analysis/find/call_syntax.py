@@ -48,7 +48,7 @@ class ToolsFinding:
     """End of a turn with calls, if it differs from the usual end."""
     diagnostics: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
-    """Maps each comparison to the name of the heuristic that decided."""
+    """Maps each comparison to the name of the heuristic that chose its finding."""
     many: str | None = None
     """Answer with values of many types, or None if its arguments couldn't be extracted."""
 
@@ -234,8 +234,8 @@ class _Analysis:
     # Text after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
-        """Return the text between the last call and the end-of-turn marker, and that marker if it's the usual one, otherwise an empty
-        string.
+        """Return the text between the last call and the end of the turn, and the usual end-of-turn marker, or an empty string if there is a
+        different one.
 
         The white space before the marker may be shorter than usual, because some white space follows only content.
         """
@@ -248,7 +248,7 @@ class _Analysis:
         return after.removesuffix(found), found or EOS * (EOS in row.after and not end.strip())
 
     def _closing_end(self, tools: CallSyntax, after: str) -> str:
-        """Return the closing marker of calls that also ends the turn, or an empty string if there is none or the turn ends otherwise.
+        """Return the closing marker of calls that also ends the turn, or an empty string if there is no such marker.
 
         The marker doesn't end the turn if another call may follow in the same message.
         """
@@ -284,7 +284,7 @@ class _Analysis:
         if not section.strip():
             return "", rest
         head, last = split_last_tag(rest)
-        # In `[` … `]<stop>`, the bracket ends the section, although it isn't a tag.
+        # In `[` … `]<stop>`, the bracket ends the section, so also accept brackets, which aren't tags.
         bracketed = head.strip() and not any(map(str.isalnum, head)) and not tags_of(section)
         return (head, last) if len(tags_of(rest)) > 1 or bracketed else (rest, "")
 
@@ -322,13 +322,14 @@ class _Analysis:
         if written is not None:
             found = replace(tools, arguments=replace(arguments, when_empty=written))
             return found, f"as {written}" if written else "nothing is written"
-        # The text around the arguments may be omitted too: `f<args>{"a": 1}</args>` becomes `f`.
+        # Check whether the text around the arguments is omitted too, so that `f<args>{"a": 1}</args>` becomes `f`.
         row = None if tools.envelope else self._row(self.answers.call)
         if row and len(row.items[0]) == 3:
             shorter = skeletons.left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
                 return shorter, "left out, with the text around them"
-        # Some templates write layout even without arguments, e.g. both line breaks of `'<f>\n' + args | join('\n') + '\n</f>'`.
+        # If the template writes only layout instead of the arguments, keep it: `'<f>\n' + args | join('\n') + '\n</f>'` writes both line
+        # breaks.
         before, _, after = self._call_text(tools, "\0").partition("\0")
         layout = body.partition(before)[2].partition(after)[0] if after else ""
         if layout.isspace():
@@ -342,7 +343,7 @@ class _Analysis:
         return function + tools.call_end
 
     def _joint_before_content(self, tools: CallSyntax) -> str | None:
-        """Return the joint between calls and content if content comes last, otherwise None."""
+        """Return the joint between calls and content, or None unless content comes last."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
             return None

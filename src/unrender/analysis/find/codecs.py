@@ -1,7 +1,7 @@
 """Finds the codec of rendered values by encoding the original values again.
 
-Strategy: each property of a codec is guessed from the values that show it. The best guess is the one with which the encoder reproduces most
-of the template's text exactly. Values that aren't reproduced are reported.
+Strategy: each property of a codec is guessed from the values that show it. The best guess is the codec that reproduces most of the
+template's text exactly. Values that aren't reproduced are reported.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SEPARATORS: tuple[dict[str, Any], ...] = tuple(
 )
 _INDENTS = (2, 4, 1, 3, 8)
 _IN_STRING = (('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n"))
-"""Characters that are escaped in a JSON object inside a JSON string, with their escapes."""
+"""Characters that are escaped if a JSON object is written inside a JSON string, each with its escape."""
 _MARKS = "\"'\\<>&\n"
 """Characters that templates may escape in raw text."""
 
 
 FoundCodec = tuple[Codec, tuple[str, ...]]
-"""A codec, and a message for each value that it doesn't reproduce."""
+"""A codec, and a message for each value that the codec doesn't reproduce."""
 
 
 def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundCodec:
@@ -45,7 +45,7 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> FoundC
 def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> FoundCodec:
     """Find the codec that encodes each of `values` as the text in `written`.
 
-    `arguments` is the syntax found so far.
+    `arguments` is the syntax of arguments that has been found so far.
     """
     seen = {key: value for key, value in values.items() if key in written}
     codec = arguments.codec
@@ -53,7 +53,7 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     # last and are compared with all values, because `["a", 2]` also depends on the notation of strings and words.
     codec = replace(codec, **_strings(written, seen, codec))
     words = min(Words, key=lambda option: len(_misfits(written, seen, Arguments(codec=Codec(words=option)))))
-    # Null values may be omitted: `f(a=1)` for `{"a": 1, "b": null}`.
+    # If the null value isn't rendered, the codec omits nulls, as in `f(a=1)` for `{"a": 1, "b": null}`.
     codec = replace(codec, words=words, omits_null="pkeyap" in values and "pkeyap" not in written)
     trials = (
         replace(arguments, codec=replace(codec, containers=containers, sorted_keys=sorted_keys, **option))
@@ -69,7 +69,7 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
 
 
 def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: Arguments) -> list[tuple[str, str]]:
-    """Return the keys whose values the codec encodes differently, with the codec's text for each."""
+    """Return the keys whose values the codec encodes differently from the template, each with the codec's text."""
     encoded = ((key, encode_value(value, arguments.codec, arguments.entry)) for key, value in values.items())
     return [(key, text) for key, text in encoded if text != written[key]]
 
@@ -99,7 +99,7 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
 
 
 def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Codec) -> tuple[tuple[str, str], ...]:
-    """Return pairs of escaped characters and their escapes, or an empty tuple if the strings differ from their values in other ways."""
+    """Return pairs of a character and its escape, or an empty tuple if the rendered strings also differ from their values in other ways."""
     # If `a < b` is written as `a &lt; b`, the text between the words, `&lt;`, is the escape.
     forms: dict[str, str] = {}
     for key, value in strings.items():

@@ -20,11 +20,11 @@ class Tails:
 
     content: str
     calls: str
-    """Text after the last call. Empty if calls aren't rendered."""
+    """Text after the last call, or an empty string if calls aren't rendered."""
     common: str
     """Common suffix of `content` and `calls`, without partial markers."""
     before_eos: bool = False
-    """True if EOS ends the turn after content. Tails never contain EOS."""
+    """True if EOS ends the turn after content. `content` and `calls` never contain EOS itself."""
     unended: bool = False
     """True if the last answer of a conversation has no end marker. `content` then comes from an earlier answer."""
 
@@ -35,7 +35,8 @@ class Tails:
 
 def find_tails(turns: Turns, frame: TurnFrame, answers: Answers, *, shows_calls: bool) -> Tails:
     """Compare the text after content with the text after calls. `shows_calls` is true if the template renders calls."""
-    # The text after content doesn't depend on thinking. Some templates reject content without reasoning unless thinking is off.
+    # If the template rejects content without reasoning unless thinking is off, use that rendering: the text after content doesn't depend on
+    # thinking.
     body = answers.content or answers.content_no_thinking
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
@@ -55,23 +56,24 @@ class ContentFinding:
     content: Content
     turn_end: str
     rule: str
-    """Name of the heuristic that found the end of the wrapper."""
+    """Name of the heuristic that found the end of the content's wrapper."""
     lead: str = ""
-    """White space before a wrapper at the start of an answer."""
+    """White space that precedes the wrapper at the start of an answer."""
     after_reasoning: str = ""
-    """Text that precedes the wrapper only after reasoning."""
+    """Text between reasoning and the wrapper, written only after reasoning."""
 
     @property
     def spellings(self) -> tuple[Spelling, ...]:
-        """Alternative opener of content: the longer opener, which the template writes only after reasoning, but models also write without
-        it.
+        """Alternative opener of content: the longer opener, which templates write only after reasoning, but models also write without
+        reasoning.
         """
         start, longer = self.content.start.strip(), (self.after_reasoning + self.content.start).strip()
         return (Spelling(marker=start, others=(longer,), why="Content begins so after reasoning."),) * (longer != start)
 
 
 _Ending = Callable[[str, Tails, Openings], str]
-"""Function that returns content's closer, given content's opener and the text after answers, or an empty string if its rule doesn't apply.
+"""Function that returns content's closer, or an empty string if the function's rule doesn't apply. The function takes content's opener and
+the text after answers.
 """
 
 
@@ -116,7 +118,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     between = reasoned.removesuffix(plain) if plain.strip() and reasoned.endswith(plain) else ""
     end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None
-    # If `<answer>` is written only after reasoning, content alone is plain.
+    # If `<answer>` is written only after reasoning, content alone has no wrapper.
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
     turn_end = tails.content.removeprefix(end) if always else tails.content
     before_calls = filter(None, (openings.calls, openings.reasoning_calls))
@@ -131,7 +133,7 @@ def _end(start: str, tails: Tails, openings: Openings, rules: tuple[tuple[str, _
 
 
 def without_reasoning(opening: str, found: ReasoningFinding) -> str:
-    """Return an opening without empty reasoning or the markers of reasoning."""
+    """Remove empty reasoning and the markers of reasoning from an opening."""
     start, end, empty = found.reasoning.start, found.reasoning.end, found.reasoning.empty
     # In `<think></think>\n<answer>`, the empty block and the joint after it are part of reasoning.
     if empty and opening.startswith(empty):
@@ -144,7 +146,8 @@ def without_reasoning(opening: str, found: ReasoningFinding) -> str:
 
 
 def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
-    """Return as many markers from the text after content as content's opener has. Used for templates without other answers to compare with.
+    """Return content's closer: as many markers from the text after content as content's opener has. Used if there are no other answers to
+    compare with.
 
     Another marker must follow to end the turn. That marker may be missing if the returned markers close the opener, and either EOS ends the
     turn or calls end without the returned markers.
@@ -160,7 +163,7 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
 
 
 def _closer(start: str, tails: Tails, openings: Openings) -> str:
-    """Return the end marker of content that is written only after reasoning."""
+    """Return the end marker of content, if the template writes this marker only after reasoning."""
     openers, (parts, tags) = tags_of(start), _parts_and_tags(openings.reasoned_tail)
     if not openers or not tags or tails.content.strip() or parts[tags[0]] not in closers_of(openers[-1]):
         return ""
@@ -215,7 +218,7 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
 
 
 def _around_calls(content: Content, alone: str, after_content: str) -> Content | None:
-    """Return a wrapper without an end if calls are inside the content's wrapper, or None if they are outside.
+    """Return the content's wrapper without its end if calls are inside the wrapper, or None if calls are outside.
 
     `alone` is the text before a call without content. `after_content` is the text after content, including the call.
     """

@@ -5,7 +5,7 @@ part's opener. Texts with different next parts are equal up to the end of the jo
 its generation prompt, or from closers up to which it removes content.
 
 The heuristics are in three tables, and each table is tried from the top. `_WAYS` finds reasoning. `_BEFORE_CONTENT` and `_BEFORE_CALLS`
-separate the closer of reasoning from the following text. The finding names the heuristics that decided.
+separate the closer of reasoning from the following text. The finding names the heuristics that chose it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unrender.format.tokens import lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"
-"""Joint between reasoning and content, an empty line, for templates that don't render reasoning."""
+"""Joint between reasoning and content for templates that don't render reasoning: an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class ReasoningFinding:
     reasoning: Reasoning
     to_content: str = ""
     comparison: str = ""
-    """`R1`, or `R2` if the markers come from the generation prompt."""
+    """Name of the comparison: `R1`, or `R2` if the markers come from the generation prompt."""
     rule: str = ""
-    """Names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
+    """Names of the heuristics that found the markers, e.g. `reasoning is written; up to the opener's closer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningRecord:
-    """Input of the search for reasoning."""
+    """Renderings and other input of the search for reasoning."""
 
     source: str
     """The template's source or, if the template is a function, all text that it has returned."""
@@ -113,9 +113,10 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
         return ReasoningFinding(reasoning=Reasoning())
     opener = _open_tag(frame.prefill)
     if not start.strip() and opener and end.strip() in closers_of(opener):
-        start = frame.prefill  # The prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
+        # Use the prompt's opener: the prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
+        start = frame.prefill
     if frame.prefill and frame.prefill == start.lstrip():
-        start = frame.prefill  # The prompt omits the white space before the marker.
+        start = frame.prefill  # Drop white space that the prompt doesn't have before the marker.
     mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)
     reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
@@ -123,20 +124,23 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 def _mode(start: str, end: str, frame: TurnFrame, openings: Openings) -> ReasoningMode:
     if not start.strip():
-        # Answers contain only an end marker, no opener: `so far...</think>Hello`.
+        # Without a start marker, the end marker only delimits reasoning, as in `so far...</think>Hello`.
         return ReasoningMode.DELIMITER
     if frame.prefill.strip().endswith(start.strip()):
-        # With thinking off, the prompt may contain a closed block: `<think></think>`.
+        # Check whether the prompt with thinking off contains a closed block, such as `<think></think>`.
         closed = end.strip() in frame.prefill_no_thinking
         return ReasoningMode.FORCED_CLOSED if closed else ReasoningMode.FORCED_OPEN
     return ReasoningMode.TOOLS_ONLY if openings.reasoning_content is None else ReasoningMode.TAG_BASED
 
 
 def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
-    """Split the text after reasoning into end marker and joint. Return both, and the name of the deciding heuristic."""
+    """Split the text after reasoning into end marker and joint. Return the end marker, the joint, and the name of the heuristic that found
+    them.
+    """
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
-    # If the header is repeated, as in `</think><end><bot>Hello`, reasoning and content are separate messages.
+    # If the header is repeated, as in `</think><end><bot>Hello`, reasoning and content are separate messages, so the header is part of the
+    # joint.
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
@@ -157,10 +161,10 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
 
 
 def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
-    """Return the text after reasoning without the next part's start marker, and the name of the deciding heuristic."""
+    """Return the text after reasoning without the next part's start marker, and the name of the heuristic that found this text."""
     openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
-    # Answers without reasoning may contain the markers too: compare `<think></think>\nHi` with `<think>so</think>\nHi`.
+    # If answers without reasoning also contain the markers, compare these answers: `<think></think>\nHi` with `<think>so</think>\nHi`.
     without = [text for text in (openings.content, openings.calls) if text and start and text.startswith(start)]
     after += [text[len(start) :] for text in without]
     text = common_prefix(after) or after[0]
@@ -174,8 +178,8 @@ def _closer_and_joint(seen: ReasoningRecord, start: str) -> tuple[str, str]:
 
 _SHARED = "what all parts that follow share"
 _Cut = Callable[[str, str, ReasoningRecord], str]
-"""Function that returns the end marker and joint, given the text after reasoning and reasoning's start marker, or an empty string if its
-heuristic doesn't apply.
+"""Function that returns the end marker and the joint, or an empty string if the function's heuristic doesn't apply. The function takes the
+text after reasoning and reasoning's start marker.
 """
 
 
@@ -333,7 +337,7 @@ def _from_open_block(seen: ReasoningRecord) -> ReasoningFinding | None:
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    # If `</think>\nHi` has no opener before the closer, the closer stands for empty reasoning. The same is true before calls.
+    # If content or a call follows a closer without an opener, as in `</think>\nHi`, the closer stands for empty reasoning.
     joint = shown.partition(closer)[2] if shown.strip() == closer else ""
     empty = closer if shown.strip() == closer or (openings.calls or "").lstrip().startswith(closer) else ""
     start, end = opener + margin, margin + closer

@@ -33,20 +33,21 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSpan:
-    """The range `text[start:end]` of a slot's value. `owner` is the number of the item that the slot belongs to."""
+    """A slot, and the range `text[start:end]` of its value. `owner` is the number of the item that the slot belongs to."""
 
     start: int
     end: int
     slot: Slot = Slot.ARGUMENTS
     owner: int = 0
     value: Any = None
-    """The parsed value, if the range contains JSON."""
+    """The parsed value if the range contains JSON, otherwise None."""
 
 
 def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[SlotSpan]:
     """Yield the JSON values in `text`, in order.
 
-    Each value starts before the position `before`, with one of the characters in `opener`. Stops when the search exceeds its limit.
+    Each value starts before the position `before`, with one of the characters in `opener`. The search stops when its cost exceeds the
+    limit.
     """
     for match in islice(re.finditer(f"[{re.escape(opener)}]", text[:before]), MAX_PLACES):
         start = match.start()
@@ -64,7 +65,7 @@ def json_spans(text: str, opener: str, before: int, spent: Spent) -> Iterator[Sl
 
 
 def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start: int = 0) -> SlotSpan | None:
-    """Find `arguments` in `text`, written as one JSON object or, if there is none, as a Python dictionary."""
+    """Return the range of `arguments` in `text`, or None. The arguments may be a JSON object, a JSON string or a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     if at < 0:
@@ -72,12 +73,12 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
     spans = [span for span in json_spans(text, "{", at, spent) if span.start >= start and span.value == arguments]
     if spans:
         return spans[-1]
-    # The object may be inside a JSON string: `"{\"a\": 1}"`.
+    # Look for the object inside a JSON string, as in `"{\"a\": 1}"`.
     quote = text.rfind('"{', start, at)
     quoted = next(json_spans(text[quote:], '"', 1, spent), None) if quote >= 0 else None
     if quoted and _same(quoted.value, arguments, spent):
         return SlotSpan(start=quote, end=quote + quoted.end)
-    # The object may be a Python dictionary, like `{'a': None}`. Try each closing brace until the text up to that brace is the dictionary.
+    # Look for a Python dictionary, such as `{'a': None}`: try each closing brace until the text up to that brace is the dictionary.
     brace = text.rfind("{", start, at)
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MAX_PLACES):
         end = brace + match.end()
@@ -90,7 +91,9 @@ def arguments_span(text: str, arguments: Mapping[str, Any], spent: Spent, start:
 
 
 def native_span(text: str, call: SaidCall, position: int, spent: Spent) -> SlotSpan | None:
-    """Find the JSON object that contains this call's name and arguments, and no other call."""
+    """Return the range of the JSON object that contains this call's name and arguments, and no other call, or None if there is no such
+    object.
+    """
     name_at = text.find(call.name, position)
     if name_at < 0:
         return None
@@ -134,7 +137,7 @@ def _same(item: Any, wanted: Any, spent: Spent) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Consecutive items, and the literals around the items. An item extends from its first slot to its last."""
+    """Consecutive items, and the literals around the items. Each item extends from its first slot to its last slot."""
 
     before: str
     items: tuple[Skeleton, ...]
@@ -158,7 +161,7 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
 
 
 def find_row(text: str, calls: Sequence[SaidCall], mode: ToolMode, spent: Spent, entry: Skeleton = ()) -> Row | None:
-    """Find `calls` in `text`, or return None if one is missing. `entry` is the skeleton of a tagged argument."""
+    """Return the row of `calls` in `text`, or None if a call is missing. `entry` is the skeleton of a tagged argument."""
     wholes: list[SlotSpan] = []
     for owner, call in enumerate(calls):
         position = wholes[-1].end if wholes else 0
@@ -345,7 +348,7 @@ def split_closer(text: str, call_start: str) -> tuple[str, str]:
     if not size or not tags:
         return text, ""
     first = tags[-min(size, len(tags))]
-    # Include the white space before the closers, e.g. the line break in `}\n</call>`.
+    # The closers include the white space before them, e.g. the line break in `}\n</call>`.
     while first > 0 and parts[first - 1].isspace():
         first -= 1
     return "".join(parts[:first]), "".join(parts[first:])
@@ -443,7 +446,8 @@ def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
     """
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
         return None
-    # One character joins name and counter in `functions.f:0`. In `f::0` and `f{…}:0`, name and counter are separate parts.
+    # Accept exactly one character between name and counter, as in `functions.f:0`. In `f::0` and `f{…}:0`, name and counter are separate
+    # parts.
     name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)
     if index - name != 2 or len(str(tools.function[name + 1])) > 1:
         return None
@@ -453,7 +457,7 @@ def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
 
 
 def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
-    """Return the literals at both ends of a skeleton. If an end is a slot, its literal is empty."""
+    """Return the literals at both ends of a skeleton. If the skeleton starts or ends with a slot, the literal at that end is empty."""
     return text_of(skeleton[0]), text_of(skeleton[-1])
 
 

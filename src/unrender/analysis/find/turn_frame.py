@@ -35,14 +35,14 @@ class TurnFrame:
     prefill: str = ""
     prefill_no_thinking: str = ""
     unasked: str = ""
-    """The header, or its end, if no prompt contains that text."""
+    """The part of the header that no prompt contains: the entire header, its end, or an empty string."""
     appended: str = ""
     """Text that the template appends to a conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
         """Return the answer in a rendering of a question and an answer, or None if the rendering starts with another lead.
 
-        In some templates, white space in the lead depends on the kind of answer.
+        White space in the lead may differ, because in some templates it depends on the kind of answer.
         """
         if text is None:
             return None
@@ -138,7 +138,7 @@ def openings_after_tool(turns: Turns, frame: TurnFrame) -> Iterator[str]:
 
 
 def end_in_history(turns: Turns) -> str:
-    """Return the end of an answer that is followed by another question. Some templates write no end after the last answer."""
+    """Return the end of an answer that is followed by another question. Used because some templates write no end after the last answer."""
     followed = _tail(turns.followed, CONTENT)
     if USER2 not in followed:
         return ""
@@ -234,7 +234,7 @@ def text_after_lead(text: str, lead: str) -> str | None:
     # The lead `<end><bot>` matches `<end>\n<bot>Hi`: words and tags must be equal, but white space between them may differ.
     words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
-    # If the lead is `<bot>\n` and the text also contains the line break, remove the line break.
+    # If the lead is `<bot>\n` and the text also contains the line break, remove that line break too.
     space = lead[len(lead.rstrip()) :]
     return text[match.end() :].removeprefix(space) if match else None
 
@@ -254,23 +254,23 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
     lead = common_prefix(answers) if answers else ""
     if asked and lead.startswith(asked):
-        # In half-header.jinja, the switch changes the text after `assistant:`. So the space after the colon is part of the answer, although
-        # the history always contains that space.
+        # The lead ends where prompts differ. In half-header.jinja, the switch changes the text after `assistant:`, so the space after the
+        # colon is part of the answer, although the history always contains that space.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     lead = lead if agreeing else _as_far_as_asked(lead, [prompt.removeprefix(bare or "") for prompt in known])
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # No prompt contains the header.
+    if set(known) == {bare} and tags_of(lead[len(known[0]) :]):  # Keep the lead: no prompt contains the header.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
     if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
-        shared = bare  # The end of the question's turn isn't part of the answer.
+        shared = bare  # Include the end of the question's turn, which isn't part of the answer.
     return _without_opener(shared, answers)
 
 
 def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
-    """Cut off the text of a lead that follows the end of a prompt."""
+    """If the lead contains the end of a prompt, remove the text after this end."""
     # If the prompt is `Q</u>[Be brief.]<bot>` and all answers start with `</u><bot><|so|>`, cut off `<|so|>`.
     for asked in asks:
         parts = lexemes(asked[-MAX_MARKER:])[-MAX_ITEMS:]
@@ -288,7 +288,7 @@ def _before_header(text: str, bare: str) -> str | None:
 
 
 def _with_lead_of(answer: str, prompts: list[str]) -> str:
-    """Return the answer with a prompt's white space if the answer starts like that prompt, apart from white space."""
+    """If the answer starts like one of the prompts, apart from white space, replace this start with the prompt's text."""
     rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
     return next((prompt + rest for prompt, rest in rests if rest is not None), answer)
 
@@ -309,7 +309,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
     # nothing in the answer.
     shown = [text if CONTENT in text or NAMES[0] in text else split_last_tag(text)[0] for text in rests]
     openings = [text.partition(CONTENT)[0].partition(NAMES[0])[0] for text in shown]
-    # A lead may contain an entire prompt, so check only its end.
+    # Check only the end of the lead, because the lead may contain an entire prompt.
     far, lead = lead[:-MAX_MARKER], lead[-MAX_MARKER:]
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):

@@ -1,6 +1,6 @@
 """Parse an answer for the next turn, and detect where it ended.
 
-The text is parsed by the turn's own parser. To find out whether the answer ended inside reasoning, a copy of the parser gets one more word.
+The turn's own parser parses the answer. To find out whether the answer ended inside reasoning, one more word is fed to a copy of the parser.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Answered:
     """A parsed answer, split into its text and its end."""
 
     message: Message
-    """The answer as parsed by `Turn.parse`."""
+    """The message that `Turn.parse` returns for the answer."""
     written_ids: tuple[str, ...]
-    """Id of each call, as written in the answer; "" for calls without an id."""
+    """The id of each call, as written in the answer, or "" for a call without an id."""
     text: str
     """The answer without the sampled end of the turn and the whitespace around that end."""
     space: str
@@ -52,7 +52,7 @@ def read_answer(turn: Turn, answer: str, unfinished: Unfinished, ends: Collectio
     Raises `ExtendError` for text after the end of the turn, and for an end of the turn inside reasoning. An incomplete call is also an
     error, unless `unfinished` allows it.
     """
-    # Separate reasoning from content even if the request asks for both as one text. Accept ids that earlier calls also use.
+    # Separate reasoning from content even if the request asks for both as one text. Accept the ids of earlier calls.
     turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))
     bare = replace(turn, known_ids=())
     text, sampled = _without_end(turn, answer, ends)
@@ -96,7 +96,7 @@ def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
 
 
 def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
-    """Split an answer into the text before the sampled end of the turn, and this end, such as `<|im_end|></s>`."""
+    """Split an answer into the text before the sampled end of the turn and the end itself, such as `<|im_end|></s>`."""
     text, left = answer.rstrip(), [*ends_of_turn(turn.format, *ends)]
     while end := next((end for end in left if text.endswith(end)), ""):
         text = text.removesuffix(end).rstrip()

@@ -1,8 +1,8 @@
 """Find the text that a template writes between two answers, and the messages that it depends on.
 
-Strategy: Render answers of each kind after several histories, followed by results, user messages and system messages. If the text after the
-answer's last word is the same for all histories, it can be used for any other conversation. Otherwise, the next turn has to be rendered
-from the complete history.
+Strategy: To find this text, answers of each kind are rendered after several histories, followed by results, user messages and system
+messages. If the text after the answer's last word is the same for all histories, it can be used for any other conversation. Otherwise, the
+next turn has to be rendered from the complete history.
 
 A template is append-only if the rendering of a longer conversation always starts with the rendering of the shorter one. For other
 templates, the shortest counterexample is stored as the witness.
@@ -166,12 +166,12 @@ def continuation_of(writer: Writer) -> Continuation:
 
 
 def probing(write: Callable[..., Writer]) -> Writer:
-    """Return a writer for conversations with a tool. `write` is `ChatTemplate._writing`."""
+    """Return a writer that renders conversations with one tool. `write` is `ChatTemplate._writing`."""
     return write(*read_request([_TOOL]), {})
 
 
 class _Probing:
-    """Probes for one template."""
+    """Renders the probes for one template."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer, self._format = replace(writer, template=writer.template.stopped()), writer.format
@@ -237,7 +237,7 @@ class _Probing:
     def _needs(self, kinds: Collection[Said]) -> tuple[Needs, bool]:
         """Return the part of a conversation that determines the text after an answer.
 
-        The second value is True if that text contains numbers that count the calls.
+        The second value is True if that text numbers the calls.
         """
         found = self._compared((kind, after) for kind in kinds for after in self._longest(kind))
         if found == (Needs.ANSWER, False):
@@ -245,9 +245,7 @@ class _Probing:
         return self._compared((kind, after) for kind in kinds for after in self._next_of(kind))
 
     def _longest(self, kind: Said) -> Sequence[Conversation]:
-        """Return the longest sequence of messages that can follow an answer, since long sequences are the most likely to reveal a
-        dependency.
-        """
+        """Return the longest sequence of messages that can follow an answer. Long sequences are the most likely to reveal a dependency."""
         taken = [after for after in self._next_of(kind) if self._tail((QUESTION, kind, *after)) is not None]
         return [max(taken, key=len)] if taken else []
 
@@ -269,7 +267,9 @@ class _Probing:
         return needs, counts
 
     def _is_read_back(self, kinds: Collection[Said]) -> bool:
-        """Return whether messages recovered from a prompt lead to the same text after an answer as the original messages."""
+        """Return whether the template writes the same text after an answer if the original messages are replaced by those recovered from
+        the prompt.
+        """
         read = False
         for past, system in product(self._pasts, ((), (_SYSTEM,))):
             messages = (*system, *past)
@@ -315,7 +315,7 @@ class _Probing:
         yield (QUESTION, wondering, result, thought, _USER)
 
     def _end(self, kind: Said) -> str | None:
-        """Return the text that ends an answer, whatever the next message is."""
+        """Return the text that ends an answer regardless of the next message."""
         tails = {after[0].role: self._tail((QUESTION, kind, *after)) for after in self._next_of(kind)}
         last = self._tail((QUESTION, kind), asks=False)
         found = [
@@ -355,8 +355,8 @@ class _Probing:
         return None
 
     def _rewritten(self, conversation: Conversation, index: int, longer: str) -> Rewritten | None:
-        """Return how the template rewrites the conversation up to the answer at `index`, or None if it doesn't. `longer` is the rendering
-        of the complete conversation.
+        """Return the first change that the template makes to the conversation up to the answer at `index`, or None if there is no change.
+        `longer` is the rendering of the complete conversation.
         """
         prompt = self._text(conversation[:index], asks=True)
         answer = self._text(conversation[: index + 1], asks=False)
@@ -392,7 +392,8 @@ def _what(before: str, after: str, format: Format) -> str:
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:
-    """Return the end-of-turn marker at the start of all `tails`, with the whitespace around it. Returns "" without a common marker.
+    """Return the end-of-turn marker at the start of all `tails`, with the whitespace around it. Returns "" if the tails have no such marker
+    in common.
 
     A marker at the end of the user's `header`, such as `<|user|>`, belongs to the next message and doesn't count.
     """

@@ -20,7 +20,7 @@ from unrender.format import Format
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of an answer, compared with a template's rendering of a similar answer."""
+    """The end of an answer, and a template's rendering of a similar answer to compare it with."""
 
     prompts: Writer
     """The writer of the current prompt, since the next prompt may use other variables."""
@@ -28,7 +28,7 @@ class Ending:
     made: WrittenTail
     said: Answered
     answer: Said
-    """A short placeholder for the answer, of the same kind."""
+    """A short placeholder of the same kind as the answer."""
     format: Format
     facts: Continuation
 
@@ -54,7 +54,7 @@ class Ending:
         return Extended(self.stub, self.answer, new, lead, end, rest.removeprefix(end))
 
     def _behind_answer(self) -> str:
-        """Return the text that the template writes after the end of a complete answer."""
+        """Return the text that the template writes after a complete answer."""
         tail, format = self.made.tail, self.format
         closed = closers(self.answer, format) if self.answer.calls else format.content.end
         tail = tail[behind(tail, closed) or 0 :]
@@ -83,10 +83,10 @@ class Ending:
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:
-        """Return the length of the marker that ends content or reasoning after the calls. Returns 0 if the answer doesn't contain such a
+        """Return the length of the marker after the calls that ends content or reasoning. Returns 0 if the answer doesn't contain such a
         marker.
         """
-        # If a marker ends both reasoning and the turn, it counts as the end of the turn.
+        # A marker that ends both reasoning and the turn counts as the end of the turn.
         over = ends_of_turn(self.format)
         for end in (self.format.content.end.strip(), self.format.reasoning.end.strip()):
             if (

@@ -1,9 +1,9 @@
 """Extend a prompt with its answer and the next messages.
 
-Strategy: Render a short conversation that ends like the real one. It consists of the system message, a question, an answer of the same kind
-with the same calls, ids and names, and the new messages. The template's text after the short answer is also its text after the real answer.
-Append the part that the answer doesn't contain yet. If the template's text depends on more messages, render the complete conversation
-instead.
+Strategy: Render a short conversation that ends like the real one. This conversation consists of the system message, a question, an answer
+of the same kind with the same calls, ids and names, and the new messages. The template's text after the short answer is also its text after
+the real answer. Append the part that the answer doesn't contain yet. If the template's text depends on more messages, render the complete
+conversation instead.
 
 Rule: Never guess. If the template's text isn't known for certain, raise `ExtendError`.
 """
@@ -53,7 +53,7 @@ class History:
         return tuple(message for part in reversed(parts) for message in part)
 
     def __reduce__(self) -> tuple[type[History], tuple[None, Conversation]]:
-        """Serialize all turns as one, since a chain of a thousand turns is too deep for recursive copying."""
+        """Serialize all turns as one, since recursive copying would fail for a chain of a thousand turns."""
         return History, (None, self.all())
 
 
@@ -75,7 +75,7 @@ class Extender:
     remarked: frozenset[str] = frozenset()
     """Warnings of earlier turns. They aren't repeated."""
     extended: Extended | None = None
-    """The appended text, if the turn's prompt extends an earlier prompt."""
+    """The appended text, or None if the turn's prompt doesn't extend an earlier prompt."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:
@@ -93,13 +93,13 @@ class Extender:
             yield self.extended.rest
 
     def begun(self, messages: Conversation) -> Extender:
-        """Return a copy for a turn whose prompt consists of these messages."""
+        """Return a copy for a turn whose prompt consists of the given messages."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
         return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
 
     def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
-        """Return the turn that follows an answer. Raises `ExtendError` if its prompt isn't known for certain, and `RequestError` for
+        """Return the turn that follows an answer. Raises `ExtendError` if the next prompt isn't known for certain, and `RequestError` for
         invalid messages.
         """
         if turn.grammar is not None:
@@ -180,8 +180,8 @@ class Extender:
         end: Conversation,
         how: Extending,
     ) -> Stub:
-        """Return the start of a short conversation after which the template writes the same text as after this one. Raises `ExtendError` if
-        the text isn't certain.
+        """Return the start of a short conversation after which the template writes the same text as after the real one. Raises
+        `ExtendError` if the text isn't certain.
 
         `writers` are the writers of the current prompt and of the next prompt.
         """
@@ -250,8 +250,8 @@ class Extender:
         yield from (f"messages[{i}]: {remark}" for remark, i in remarks.items() if remark not in self.remarked)
 
     def _remarks(self, facts: Continuation, new: Conversation, how: Extending) -> Iterator[tuple[str, int]]:
-        """Yield how the prompt differs from a rendering of the complete conversation, with the index of the message that causes each
-        difference.
+        """Yield each difference between the prompt and a rendering of the complete conversation, with the index of the message that causes
+        it.
         """
         first = {message.role: i for i, message in reversed([*enumerate(new)])}
         if self.thought and (dropping := facts.drops_thoughts & first.keys()):
@@ -285,7 +285,7 @@ def _alike(first: Writer, second: Writer) -> bool:
 
 
 def _under_ids(said: Answered, calls: Sequence[SaidCall]) -> Said:
-    """Return the answer with the ids of `calls`, which the results refer to."""
+    """Return the answer with its call ids replaced by those of `calls`, which the results refer to."""
     (answer,) = conversation_of([said.message.to_openai()])
     return replace(answer, calls=tuple(replace(call, id=one.id) for call, one in zip(answer.calls, calls, strict=True)))
 

@@ -25,10 +25,10 @@ class Extended:
 
     stub: Stub
     answer: Said
-    """A short placeholder for the answer, of the same kind."""
+    """A short placeholder of the same kind as the answer."""
     new: Conversation
     lead: str
-    """Text that closes the answer, but that the template itself wouldn't write there."""
+    """Text that is added to close the answer, although the template wouldn't write it there."""
     end: str
     """Text that ends the answer, without the part that the answer already contains."""
     rest: str
@@ -47,7 +47,7 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     # Sort by position, since some templates write results in the order of the calls.
     texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
     first, *around = _between([word for word, _, _ in texts], whole)
-    # Shorten `first` like `rest`, which may lack text at its start that the answer already contains.
+    # Shorten `first` like `rest`, whose start is missing if the answer already contains it.
     first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
     bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
@@ -119,7 +119,7 @@ def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
         if i + 1 == len(said):
             end = len(text) - len(after)
         else:
-            # A result may contain the text that follows it. To find the result's end, first try its original length.
+            # A result may contain the text that follows it. To find where the result ends, first try its original length.
             ends = (at + len(form) for form in (words, words.strip()) if text.startswith(form + after, at))
             end = next(ends, text.find(after, at))
         if end < at:

@@ -1,7 +1,7 @@
 """Find the position of an answer in a conversation, from its messages or only its prompt.
 
-Most templates write the same text after every answer, regardless of its position. In some templates, the text depends on earlier calls or
-reasoning. A `Position` contains the facts that such templates are known to depend on.
+Most templates write the same text after every answer, regardless of its position. In some templates, the text after an answer depends on
+earlier calls or reasoning. A `Position` contains the facts that such templates are known to depend on.
 
 Other templates write numbers that depend on the count of messages, such as `[Round 3]`. For these templates, the headers of questions,
 answers and results are searched for in the prompt. The roles found in this way are confirmed by a placeholder conversation, which must be
@@ -32,7 +32,7 @@ _BEGINNING = 4
 """Minimum number of matching characters to recognize the start of a prompt."""
 _EARLIER = "Earlierword"
 _Calls = Callable[[int], SaidCall]
-"""Function that returns a call with a unique id for each number."""
+"""Function that returns a call with a unique id for a given number."""
 
 
 class Position(NamedTuple):
@@ -89,7 +89,7 @@ def _cycle(call: SaidCall, word: str, *, thinks: bool) -> Conversation:
 
 
 def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
-    """Return whether the next answer to a turn's prompt may have the same position as one after `past`."""
+    """Return whether the answer to a turn's prompt may have the same position as an answer after `past`."""
     short, bare = (writer.text(messages, asks=True) for messages in (past, (QUESTION,)))
     if not turn.prompt or short is None or bare is None:
         return True
@@ -113,11 +113,11 @@ def may_be(past: Conversation, turn: Turn, writer: Writer) -> bool:
 
 
 def system_in(prompt: str, writer: Writer, format: Format) -> Conversation:
-    """Return a conversation with the system message at the start of a prompt, which is empty if there is none. Raises `ExtendError` if the
-    message is ambiguous.
+    """Return a conversation that consists of the system message at the start of a prompt, or is empty if there is none. Raises
+    `ExtendError` if the message is ambiguous.
     """
     found = [*systems_in(prompt, writer)]
-    # If a template writes the system message before the last question, the text may include earlier turns.
+    # If a template writes the system message before the last question, the text before that question may include earlier turns.
     marks = ends_of_turn(format, *format.turn.headers)
     if len(found) != 1 or any(mark in str(said.content) for said in found[0] for mark in marks):
         raise ExtendError("the template repeats the system message, which is unknown", "state")
@@ -134,7 +134,7 @@ def systems_in(prompt: str, writer: Writer) -> Iterator[Conversation]:
     before, shown, between = full.partition(str(word.content))
     text, found, _ = prompt.removeprefix(before).partition(between or "\0")
     said = (replace(word, content=text),)
-    # If the system message comes after the header of the first question, the text may be a question instead.
+    # If system messages follow the header of the first question, the text found there may be a question instead.
     possible = shown and found and (full.startswith(bare) or not starts)
     if possible and prompt.startswith(_before_question(writer, said)):
         yield said
@@ -176,7 +176,7 @@ def histories(prompt: str, writer: Writer, call: _Calls) -> Iterator[Conversatio
         return
     roles = [role for role, _ in seen]
     if ("answer", "answer") in pairwise(roles):
-        return  # Some message quotes the header of answers, so the roles are ambiguous.
+        return  # The roles are ambiguous here, because a message quotes the header of answers.
     first = roles.index("answer")
     called = [*roles[:first], *("result" if role == "question" else role for role in roles[first:])]
     orders = (roles, called) if "result" not in pattern.groupindex and called != roles else (roles,)

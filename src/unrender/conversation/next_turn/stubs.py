@@ -48,7 +48,7 @@ def closers(answer: Said, format: Format) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTail:
-    """A conversation as rendered by a template."""
+    """A conversation that a template has rendered."""
 
     writer: Writer
     """The writer that rendered the conversation, with its notes."""
@@ -96,7 +96,7 @@ class Stub:
     later: Conversation = ()
     """Like `before`, but with one more call."""
     by: int = 0
-    """Number of additional calls in the long conversation. Used only for templates that number the calls."""
+    """Number of calls that the long conversation has in addition to those in `before`. Used only for templates that number the calls."""
 
     def written(self, answer: Said, new: Conversation, *, asks: bool = True, needle: str = NEEDLE) -> WrittenTail:
         """Return the rendering and the text after an answer. Raises `ExtendError` if the template rejects the messages or doesn't render

@@ -42,7 +42,7 @@ class Stopped:
 
     `branches` contains the stops that may follow, with the rule after each stop. If any other stop follows, the text doesn't match. With
     `at_end`, the text may also continue to the end of the output without a stop. `exact` contains complete strings that end with a stop,
-    and the rule after each string. For these strings, that rule is used instead of the stop's branch.
+    and the rule after each string. For these strings, the rule in `exact` is used instead of the stop's branch.
     """
 
     stops: tuple[str, ...]
@@ -179,7 +179,7 @@ class _Lowering:
 
     def later(self, key: object, hint: str, write: Callable[[], nodes.Node | Stopped]) -> nodes.Ref:
         """Return a reference to the rule for `key`. A new rule gets a name based on `hint`, and is written later."""
-        # A continuation has one rule, however many paths lead to it. So the number of rules stays linear.
+        # A continuation has only one rule, even if many paths lead to it. So the number of rules stays linear.
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = nodes.Ref(self.rules.reserve(hint))
@@ -225,7 +225,7 @@ class _Lowering:
         return nodes.sequence_of(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
-        """Return the end index of the parts that must be joined with the part at `at`. Returns `at` if the part can stay alone."""
+        """Return the end index of the parts that must be joined with the part at `at`. Returns `at` if the part doesn't have to be joined."""
         if isinstance(parts[at], (nodes.Literal, nodes.Chars)):
             return at
         if not self.ends_itself and (endings := self.openness.endings(parts[at])):
@@ -340,7 +340,7 @@ class _Lowering:
         return any_pattern([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
     def is_confused(self, options: list[Rest]) -> bool:
-        """Return whether a lexer would confuse some of `options`. Long lists aren't compared."""
+        """Return whether a lexer would confuse some of `options`. Long lists of options aren't compared."""
         if self.first_sets is None:
             return False
         # Don't compare long lists, e.g. of 150 optional arguments in any order, because this would take too long. Set `unsure` instead.
@@ -406,7 +406,7 @@ class _Lowering:
         return found
 
     def kept(self, name: str) -> nodes.Ref:
-        """Return a reference to a rule that keeps its name. The rule also keeps its node if dialects can write the node unchanged."""
+        """Return a reference to a rule that keeps its name. The rule's node is also kept if dialects can write it unchanged."""
         waiting = [name]
         for here in waiting:
             if here in self.known:
@@ -423,7 +423,7 @@ class _Lowering:
     def ruled(self, name: str) -> nodes.Node:
         """Return the context-free form of a rule of the source grammar."""
         below = self.links.below.get(name, [])
-        # If this rule contains no free text, and no rule that it refers to ends in free text, no part of it ends in free text.
+        # If this rule contains no free text, and refers to no rule that ends in free text, none of its parts ends in free text.
         self.ends_itself = name in self.source and name not in self.links.texts and self.bounded.issuperset(below)
         if self.ends_itself and name in self.own:
             self.below[name] = below

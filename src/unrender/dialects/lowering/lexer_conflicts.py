@@ -146,7 +146,7 @@ class FirstSets:
         if self._compared > MAX_COMPARED:
             return False
         by_text: dict[str, list[set[FirstLiteral]]] = {}
-        # The number of comparisons per grammar is limited. If it's exceeded, options are written unchanged, and `unsure` is set.
+        # The number of comparisons per grammar is limited. If the limit is exceeded, options are written unchanged, and `unsure` is set.
         every = [self.heads(option) for option in options]
         self._compared += sum(map(len, every))
         self.unsure |= self._compared > MAX_COMPARED or (_MANY in every and len(every) > 1)
@@ -209,8 +209,8 @@ class FirstSets:
         return self._continuations[head]
 
     def _number(self, rest: Rest) -> int:
-        # Represent a continuation by a number, since it may be long, and heads are hashed often. The heads of a rule need no number
-        # (`_within`).
+        # Represent a continuation by a number, since heads are hashed often, and a continuation may be long. The heads of a rule need no
+        # number (`_within`).
         if not self._headed:
             return 0
         number = self._numbers.setdefault(rest, len(self._rests))
@@ -288,7 +288,7 @@ _NO_WORD = (Ref, Until, Choice, Optional, Repeat, nodes.Chars, nodes.JsonValue)
 
 
 def _within(rule: str, head: FirstLiteral | Until) -> FirstLiteral | Until:
-    """Return `head`, with `rule` as the origin instead of a number."""
+    """Return `head` with `rule` as its origin if the origin is a number."""
     return head if isinstance(head, Until) or isinstance(head.origin, str) else FirstLiteral(head.text, rule)
 
 
@@ -312,7 +312,7 @@ class Alternative:
     rule: str | None = None
 
     def after(self, length: int) -> Rest:
-        """Return what follows the first `length` characters of `text`: the remaining text and `rest`."""
+        """Return the text after the first `length` characters of `text`, together with `rest`."""
         text = self.text[length:]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -371,7 +371,7 @@ class Beginnings:
         # If any option starts with something other than a literal, its start is unknown, so all options stay unchanged.
         if all(lead.text or not lead.rest for lead in leads):
             found = _grouped(lead for lead in leads if lead.text)
-            # Leave options alone that all start with the same rule, since a lexer has only one alternative there.
+            # If all options start with the same rule, leave them unchanged, since a lexer then has only one alternative.
             differing = (group for group in found if len({(lead.text, lead.rule or lead.rest) for lead in group}) > 1)
             clashing.update(lead.at for group in differing for lead in group)
         groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]
@@ -418,7 +418,7 @@ class Beginnings:
 
 
 def _grouped(leads: Iterable[Alternative]) -> list[list[Alternative]]:
-    """Return `leads` in groups. In each group, all texts start with the text of the first member."""
+    """Return the possible starts `leads` in groups. In each group, all texts start with the text of the first member."""
     # In sorted order, a prefix directly precedes the longer strings, as in `</a`, `</ab`, `</abc>`.
     groups: list[list[Alternative]] = []
     for lead in sorted(leads, key=lambda lead: lead.text):
@@ -449,7 +449,9 @@ class TextSplit:
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
     def take(self, leads: Iterable[Alternative]) -> None:
-        """Separate the options `leads` from the free text. Their text up to a stop goes to `exact`, and all other options go to `left`."""
+        """Separate the options `leads` from the free text. Options whose text contains a stop are stored in `exact`, and all other options
+        in `left`.
+        """
         every = self.all_stops
         waiting = [(lead.text, lead.rest) for lead in leads]
         seen: set[tuple[str, Rest]] = set()
@@ -490,8 +492,8 @@ class TextSplit:
         This is the case if `rest` is empty and the output may end after the free text, or if `rest` is free text with the same stops and
         continuation.
         """
-        # Text up to `</x>` may start with `<b>`, so it allows `"<b>", text`. It doesn't allow `"</", text`, because `x>` after `</` would
-        # complete the stop.
+        # Text up to `</x>` may start with `<b>`, so it allows `"<b>", text`. The text doesn't allow `"</", text`, because `x>` after `</`
+        # would complete the stop.
         if not rest:
             return self.place.at_end
         head = rest[0]
@@ -515,8 +517,8 @@ class TextSplit:
         Exact strings are dropped if they allow nothing that the free text doesn't allow.
         """
         # Suppose that any text may precede `</x>!`, and that another option is the literal `<b></x>?`. Then `<b></x>` is an exact string,
-        # followed by `?` or `!`, because `<b>` may also be the text before `</x>!`. The literal `<b></x>!` would add no continuation, so it
-        # would be dropped.
+        # followed by `?` or `!`, because `<b>` may also be the text before `</x>!`. In contrast, the literal `<b></x>!` would add no
+        # continuation, so it would be dropped.
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))

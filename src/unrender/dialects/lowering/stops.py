@@ -34,14 +34,14 @@ Sight = tuple[int, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """A state of reading a continuation: the text since the free text ended, the undecided lookaheads, and the remaining nodes."""
+    """A state while a continuation is read: the text after the free text, the undecided lookaheads, and the remaining nodes."""
 
     read: str
     sights: tuple[Sight, ...]
     rest: Rest
 
     def settled(self) -> Lookahead | None:
-        """Return the state without the lookaheads that can be decided, or None if one of these fails."""
+        """Return the state without the lookaheads that can already be decided, or None if one of them fails."""
         if not self.sights:
             return self
         # A lookahead stays open while the text is too short to decide it, e.g. `</a` for the lookahead `</abc>`.
@@ -51,18 +51,20 @@ class Lookahead:
         return Lookahead(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
-        """Return the rest after `stop`, which must be a prefix of `read`."""
+        """Return the nodes that remain after `stop`, which must be a prefix of `read`."""
         text = self.read[len(stop) :]
         return (Literal(text), *self.rest) if text else self.rest
 
 
 Key = tuple[Stops, Lookahead]
-"""The key of a place: its stops and its state."""
+"""The key of a place, which consists of its stops and its state."""
 
 
 @dataclass(slots=True, eq=False)
 class RulePlace:
-    """The continuations of one state. `own` maps each stop to the continuations after it, and `below` contains places with more."""
+    """The continuations of one state. `own` maps each stop to the continuations after it, and `below` contains places with more
+    continuations.
+    """
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
     below: list[RulePlace] = field(default_factory=list)
@@ -72,7 +74,7 @@ class RulePlace:
     """True if the output may end at this place, without a stop."""
 
     def after(self, stop: str) -> tuple[list[Rest], list[RulePlace]]:
-        """Return this place's own continuations after `stop`, and the places below that have more."""
+        """Return this place's own continuations after `stop`, and the places below that have more of them."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
@@ -135,12 +137,12 @@ class RulePlaces:
 def _met(state: Lookahead, stops: Stops) -> str:
     """Return the text up to the first complete stop, or "" if no stop is complete.
 
-    Text that is longer than twice the longest stop serves as a stop itself.
+    Text that is more than twice as long as the longest stop serves as a stop itself.
     """
     # Undecided lookaheads may still reject the text.
     if state.sights or not state.read:
         return ""
-    # If the text is that long, a literal must follow the free text, which ends where the literal starts.
+    # If the text is longer than that, a literal must follow the free text, so the free text ends where the literal starts.
     return first_stop(state.read, stops) or (
         state.read if len(state.read) > 2 * max(map(len, stops), default=1) else ""
     )
@@ -242,7 +244,7 @@ def first_stop(text: str, stops: Stops) -> str:
 
 
 def flat(parts: Rest) -> Rest:
-    """Return `parts` as a flat sequence.
+    """Flatten `parts` into one sequence.
 
     Sequences and tags are flattened, adjacent literals are joined, and nodes without text are dropped.
     """
@@ -277,7 +279,7 @@ def flat(parts: Rest) -> Rest:
 
 
 def _is_flat(parts: Rest) -> bool:
-    """Return whether `parts` are already flat, as in most cases."""
+    """Return whether `parts` are already flat, as they usually are."""
     before: type[Node] = Ref
     for part in parts:
         kind = type(part)
@@ -307,7 +309,8 @@ class Openness:
         self._settle(linked_alone(name, node))
 
     def _settle(self, links: Links) -> None:
-        # A rule with a literal is never empty, and a rule without free text doesn't end in it. So most rules are skipped.
+        # A rule with a literal is never empty, and a rule without free text doesn't end in it. Skip these rules, which are the most common
+        # ones.
         uncertain = {name: node for name, node in links.rules.items() if not _holds_word(node)}
         until_settled(uncertain, links.users, self._empty, lambda _, node: self.nullable(node))
         free = {name: node for name, node in links.rules.items() if name in links.free}
@@ -353,7 +356,7 @@ class Openness:
         return known[1]
 
     def _unsettled(self, node: Node) -> frozenset[Stops]:
-        """Return the endings of `node` before the endings of all rules are final. The result isn't cached in `_known`."""
+        """Return the provisional endings of `node`, while the endings of the rules are still being computed. The result isn't cached in `_known`."""
         return self._find(node, self._unsettled)
 
     def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:

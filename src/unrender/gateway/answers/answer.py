@@ -34,7 +34,7 @@ _TOO_LONG = re.compile(
     | expected\ a\ prompt\ of\ at\ most""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Matches engine errors about a prompt that is too long. Agents shorten the conversation if they recognize the error's wording."""
+"""Matches engine errors about a prompt that is too long. Agents that recognize the wording of such an error shorten the conversation."""
 _HEALS = 2
 """Maximum number of calls healed per answer."""
 _HEALED = "a tool call was malformed; the model generated the rest of it again, constrained by a grammar"
@@ -53,13 +53,13 @@ class Answer:
     request_id: str
     headers: Mapping[str, str] = field(default_factory=dict)
     finished: Callable[[Surface], Awaitable[None]] | None = None
-    """Called with the finished answer before the last frame is sent."""
+    """Callback that receives the finished answer before the last frame is sent."""
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Kind of each engine error, including errors of retried jobs."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
-        """Yield the frames. The first one is sent with the engine's first piece. Raises `Failure` if the engine fails."""
+        """Yield the frames. The first frame is sent with the engine's first piece. Raises `Failure` if the engine fails."""
         wants = self.ask.logprobs is not None
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
@@ -84,7 +84,7 @@ class Answer:
 
     @property
     def usage(self) -> Usage:
-        """Token counts of all choices. The choices share one prompt, which is counted once."""
+        """Token counts of all choices together. The choices share one prompt, which is counted only once."""
         counted = [choice.counted for choice in self.choices]
         return replace(
             counted[0],
@@ -106,7 +106,7 @@ class Answer:
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice = self.choices[index]
         held: list[bytes] = []
-        """Frames held until the engine's next piece, which has already been received. Text received together is sent together."""
+        """Frames held until the engine's next piece, which has already been received. So text that arrives together is sent together."""
         job: Job | None = self._job(index)
         last: list[Event] = []
         try:
@@ -116,7 +116,8 @@ class Answer:
                 async with aclosing(pieces):
                     job = await self._taken(index, begun, held)
                     # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
-                    # token. After a stop string or the last allowed call, leaving the loop closes the generator, and the engine stops.
+                    # token. After a stop string or the last allowed call, leave the loop: this closes the generator, which stops the
+                    # engine.
                     while job is None and piece is not None and not choice.done:
                         if not piece.more:
                             yield b"".join(held)
@@ -152,7 +153,7 @@ class Answer:
         return ending + ended
 
     async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> Job | None:
-        """Append the frames of a piece to `held`. If a call breaks in the piece, return the job that heals it."""
+        """Append the frames of a piece to `held`. If the piece breaks a call, return the job that heals the call."""
         choice = self.choices[index]
         if events := choice.feed(piece):
             held.append(self.surface.frames(index, events, choice.content_logprobs()))
@@ -179,14 +180,14 @@ class Answer:
             pieces = self.model.backend.generate(job)
             try:
                 return await anext(pieces), pieces
-            # An engine may return no output, which is an empty answer, not an error.
+            # If the engine returns no output, the answer is empty, which is not an error.
             except StopAsyncIteration:
                 return Piece("", 0), pieces
             except EngineError as error:
                 if not (left and error.transient):
                     raise
                 self.errors.append(error.kind)
-            # Cancelled before the first piece: the caller doesn't have the generator yet, so it must be closed here.
+            # If cancelled before the first piece, close the generator here, since the caller doesn't have it yet.
             except BaseException:
                 await pieces.aclose()
                 raise
@@ -217,7 +218,7 @@ class Answer:
         tasks = [asyncio.create_task(self._into(queue, index)) for index in range(self.ask.choices)]
         try:
             left = len(tasks)
-            # None marks the end of one choice. An exception ends all choices.
+            # None in the queue marks the end of one choice. An exception ends all choices.
             while left:
                 item = await queue.get()
                 if isinstance(item, BaseException):

@@ -53,7 +53,7 @@ class Choice:
         self._turn, self._policy = turn, policy
         self._heals = 0 if logprobs or turn.is_continuation else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
-        """Unsent events that contain a broken call, and the number of tokens in their piece."""
+        """Held events with a broken call, and the number of tokens in the piece that they came from."""
         self.broken: int = 0
         """Number of `Malformed` events."""
         self.finish_reason: str | None = None
@@ -72,7 +72,8 @@ class Choice:
         self._skipped = 0
         """Number of finished calls in the message that this answer continues."""
         if turn.is_continuation:
-            # Text that the prompt already contains is not part of this answer. An open call is an exception, since clients need its name.
+            # Drop text that the prompt already contains, since it isn't part of this answer. An open call is an exception, since clients
+            # need its name.
             begun = [event for event in self.parser.feed("") if isinstance(event, _OF_CALLS)]
             ended = {event.index for event in begun if isinstance(event, unrender.ToolCallFinished)}
             self._before = [event for event in begun if event.index not in ended]
@@ -85,7 +86,7 @@ class Choice:
         self._tokens = 0
         self._thinking = False
         self._reasoned: int | None = None
-        """Token count when reasoning ended; None until then."""
+        """Number of tokens when reasoning ended; None until then."""
         self._length = 0
         self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
         """Tokens that may be content, with their end positions in the output."""
@@ -99,7 +100,7 @@ class Choice:
 
     @property
     def broke(self) -> bool:
-        """True if a call broke and might be healed. `healing` tries to heal it; `release` returns its events unchanged."""
+        """True if a call is broken and might be healed. `healing` tries to heal it; `release` returns its events unchanged."""
         return self._broke is not None
 
     def feed(self, piece: Piece) -> list[unrender.Event]:
@@ -161,13 +162,13 @@ class Choice:
         self.healed += 1
 
     def release(self) -> list[unrender.Event]:
-        """Return the events of a broken call that can't be healed."""
+        """Return the held events of a broken call that can't be healed."""
         events, tokens = self._broke or ([], 0)
         self._broke = None
         return self._taken(events, tokens)
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
-        """Return the events, unless they contain a broken call that may be healed. In that case, hold them and return nothing."""
+        """Return the events, unless they contain a broken call that may be healed. If they do, hold all of them and return nothing."""
         if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
             self._broke = (events, tokens)
             return []
@@ -180,7 +181,7 @@ class Choice:
 
     @property
     def outcome(self) -> Outcome:
-        """Message and finish reason of the choice. Read it after `finish`."""
+        """Message and finish reason of the choice. Call `finish` before reading it."""
         message: unrender.Message = self.parser.message if self._own is None else message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
@@ -202,7 +203,7 @@ class Choice:
         found = []
         spans = self.parser.spans
         ends = [span.end for span in spans]
-        # Only settled text has a role: "<" may still become a marker, and marker tokens are not content.
+        # Only text that can't change its meaning has a role: "<" may still become a marker, and marker tokens are not content.
         while self._logprobs and self._logprobs[0][0] <= settled:
             end, token = self._logprobs.popleft()
             if spans[bisect_left(ends, end)].role is Role.CONTENT:
@@ -217,8 +218,8 @@ class Choice:
         # of a character, sent as a replacement character. In that case, every token's end position is the end of the piece.
         whole = sum(len(str(token["token"])) for token in tokens) == len(text)
         if tokens and not whole and all(token.get("bytes") == [*_HALF.encode()] for token in tokens):
-            # An engine that doesn't report bytes returns "👋" as three tokens, each "\ufffd". Clients join the bytes, so the last token gets
-            # all of them.
+            # An engine that doesn't report bytes returns "👋" as three tokens, each "\ufffd". Clients join the bytes of all tokens, so
+            # assign all bytes of the character to the last token.
             *halves, last = tokens
             tokens = [*({**half, "bytes": []} for half in halves), {**last, "bytes": [*text.encode(errors="replace")]}]
         for token in tokens:

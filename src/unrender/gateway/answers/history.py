@@ -4,8 +4,8 @@ The digests are equal for every form in which clients send an answer back.
 
 Strategy: one pass over the messages. Each digest combines the previous digest with one message, so it identifies the conversation up to
 that message. The cost is linear in the length of the conversation. Rules: the main digest omits reasoning and call ids, since clients drop
-reasoning and rename ids. Reasoning and ids have separate digests. Arguments are compared as JSON values. The texts of an answer are
-compared as one string. Everything else is compared exactly.
+reasoning and rename ids. Reasoning and ids have separate digests. Arguments of calls are compared as JSON values. The texts of an answer
+are compared as one string. Everything else is compared exactly.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 import unrender
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
-"""Names of reasoning fields. The first one with text is used."""
+"""Names of reasoning fields. The first field that contains text is used."""
 _READ = frozenset(("role", "content", "tool_calls", *_REASONING))
 """Fields of an answer that are normalized before comparison."""
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 """Values that count as absent, e.g. `"refusal": null` or `"annotations": []`."""
 _TEXTS = ("text", "input_text", "output_text")
-"""Types of text parts."""
+"""Values of `type` in text parts."""
 _EXACT = 2**53
-"""Integers below this limit are equal whether they are written `3` or `3.0`."""
+"""Below this limit, an integer written as `3` equals one written as `3.0`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | 
 
 
 def _answer(message: Mapping[str, Any]) -> Any:
-    """Return the parts of an answer that are compared."""
+    """Return the parts of an answer that are compared with other answers."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else "".join(texts)
     # Ignore texts that are only whitespace: Anthropic's API rejects them, so clients omit them.
@@ -109,7 +109,7 @@ def _answer(message: Mapping[str, Any]) -> Any:
 
 
 def _said(message: Mapping[str, Any], calls: Mapping[str, int]) -> Any:
-    """Return the parts of any other message that are compared. A tool result refers to its call by number."""
+    """Return the parts of any other message that are compared. In these parts, a tool result refers to its call by number."""
     texts = _parts(message.get("content"))
     content: Any = message.get("content") if texts is None else texts[0] if len(texts) == 1 else texts
     id = message.get("tool_call_id")
@@ -172,7 +172,7 @@ def _thought(message: Mapping[str, Any]) -> bytes:
 
 
 def _written(value: Any) -> str:
-    """Return a text that is unique for the value."""
+    """Return a string that only an equal value gives."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
     except (ValueError, TypeError, RecursionError):
@@ -180,7 +180,7 @@ def _written(value: Any) -> str:
 
 
 def _digest(*parts: str | bytes) -> bytes:
-    """Return the digest of a sequence of texts. Each text is prefixed with its length, so that the digest is unambiguous."""
+    """Return the digest of a sequence of texts. Each string is prefixed with its length, so that no other sequence has the same digest."""
     made = blake2b(digest_size=16)
     for part in parts:
         data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")

@@ -31,7 +31,7 @@ class KeptAnswer:
     turn: Turn
     """The turn that produced the answer."""
     text: str
-    """The answer as generated."""
+    """The answer's text as generated."""
     calls: tuple[str, ...] = ()
     """Ids of the answer's calls, as sent to the client."""
     weight: int = 0
@@ -52,7 +52,7 @@ def weight_of(turn: Turn) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Conversations:
-    """The stored answers of all models and senders. If they exceed `most` bytes, the least recently used ones are evicted."""
+    """The stored answers of all models and senders. Above `most` bytes in total, the least recently used ones are evicted."""
 
     most: int
     weight: int = 0
@@ -65,7 +65,7 @@ class Conversations:
         return len(self._answers)
 
     def find(self, history: History) -> KeptAnswer | None:
-        """Return the answer that these messages continue, or None.
+        """Return the stored answer that these messages continue, or None if there is none.
 
         If several answers match, the one with the same call ids is preferred, and otherwise the latest. Answers with different reasoning
         never match.
@@ -80,7 +80,10 @@ class Conversations:
         return next((one for one in fitting if one.place.ids == sent.ids), next(iter(fitting), None))
 
     def keep(self, answer: KeptAnswer) -> None:
-        """Store an answer, replacing an equal one, and evict the least recently used. An answer larger than `most` is not stored."""
+        """Store an answer, replacing an equal one, and evict the least recently used answers if the store is full.
+
+        An answer larger than `most` is not stored.
+        """
         if answer.size > self.most:
             return
         with self._lock:

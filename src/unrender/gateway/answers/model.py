@@ -34,17 +34,17 @@ class Model:
     repair: Repairs = "format"
     """Damaged calls to repair, as in `Policy`."""
     heals: bool = True
-    """True to let an engine that supports grammars regenerate the rest of a broken call with a grammar."""
+    """True if an engine that supports grammars regenerates the rest of a broken call with a grammar."""
     created: int = 0
     probes: bool = False
-    """True to probe the engine when it is first ready."""
+    """True if the engine is probed when it is first ready."""
     found: Findings = field(default_factory=Findings)
     """Results of probing the engine."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """Features of the engine. The grammar dialect is omitted if the probe found that the engine ignores grammars."""
-        # Trust the stated features until the probe has shown otherwise.
+        # Trust the features that the engine declares until the probe has shown otherwise.
         stated = self.backend.capabilities
         return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
 
@@ -61,7 +61,7 @@ class Model:
         return self.found.tried
 
     async def count(self, text: str) -> tuple[int, bool]:
-        """Return the number of tokens in a text, and True if the engine counted them. Otherwise the number is an estimate."""
+        """Return the number of tokens in a text and True, or an estimate and False if the engine can't count them."""
         try:
             counted = await self.backend.count(text)
         except EngineError:

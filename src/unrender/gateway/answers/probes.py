@@ -47,7 +47,7 @@ class Findings:
 
 
 async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
-    """Probe an engine and set the results in `found`. They remain None if the engine fails or takes too long."""
+    """Probe an engine and store the results in `found`. The results remain None if the engine fails or takes too long."""
     if backend.capabilities.obeys:
         found.tried = True
         return

@@ -1,7 +1,7 @@
 """Creates the turn for an `Ask` and the grammar for the engine, with warnings for everything that the grammar can't enforce.
 
 Strategy: if a conversation continues a stored answer, the earlier prompt is extended. Any other conversation is rendered. Rendering and
-grammar building run in threads, so streams don't wait for them. Clients take turns, so no client waits for all the work of another. A
+grammar building run in threads, so streams don't wait for them. Clients take turns, so that no client waits for all the work of another. A
 grammar depends on the format, the tools, the tool choice and the prefill. Each grammar is cached for later requests with the same values.
 Rule: an answer is validated only if neither a grammar nor the engine enforced its format.
 """
@@ -37,7 +37,7 @@ from unrender.types import Healing
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars allow free text without triggers."""
 _WHOLE_REASONS = (None, "stop", "length")
-"""Finish reasons of answers that may be stored."""
+"""Finish reasons with which an answer may be stored."""
 _NOTED = re.compile(r"messages\[(\d+)\]")
 """Matches the message index in a warning."""
 _NOT_EXTENDED = "prompt_not_extended"
@@ -54,14 +54,14 @@ HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 
 
 Constrain = Literal["always", "required", "never"]
-"""Requests that are constrained by a grammar. "always": requests with tools or a response format. The grammar is lazy if the model may
-answer in text. "required": requests that require a call or a response format.
+"""Requests that are constrained by a grammar. "always": requests with tools or a response format. If the model may answer in text, the
+grammar is lazy. "required": requests that require a call or a response format.
 """
 Repairs = Literal["format", "offered", "none"]
 """Damaged calls to repair, as in `Policy`."""
 Calls = Literal["auto", "complete", "streamed"]
-"""Time at which a call is sent. "complete": once it is complete. "streamed": as it is generated; a broken call remains incomplete. "auto":
-streamed if a grammar or the engine guarantees the call, otherwise complete.
+"""The time at which a call is sent to the client. "complete": once it is complete. "streamed": as it is generated; a broken call remains
+incomplete. "auto": streamed if a grammar or the engine guarantees the call, otherwise complete.
 """
 Extend = Literal["on", "required", "off"]
 """Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": as with
@@ -73,7 +73,7 @@ Thoughts = Literal["template", "tool_cycle", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Source of a prompt: rendered, or extended from a kept answer."""
+    """Source of a prompt: rendered, or extended from a stored answer."""
 
     history: History | None = None
     """The conversation so far; None if the answer won't be stored."""
@@ -86,7 +86,7 @@ class Origin:
 
 
 class _NotExtended(Exception):
-    """Raised if a conversation can't extend a stored answer, so its prompt has to be rendered. `reason` is one word."""
+    """Raised if a conversation can't extend a stored answer, so that its prompt has to be rendered. `reason` is one word."""
 
     def __init__(self, reason: str, said: str) -> None:
         super().__init__(said)
@@ -183,9 +183,9 @@ class Turns:
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
-    """Part of the key of stored answers. Two models, or one model with other settings, never share answers."""
+    """Part of the key under which answers are stored. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
-    """Grammars by cache key, limited by their number."""
+    """Grammars by cache key. Their number is limited."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
     _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
 
@@ -197,9 +197,9 @@ class Turns:
             await self.turn(replace(HELLO, tools=(tool,)))
 
     async def turn(self, ask: Ask, client: Hashable = "", shelf: Shelf | None = None) -> Turn:
-        """Return the turn for a request. Raises `Failure`.
+        """Return the turn for a request. Raises `Failure` if the request is invalid.
 
-        Requests of the same `client` are handled one at a time. `shelf` contains the answers that may be continued.
+        Only one request of the same `client` is handled at a time. `shelf` contains the answers that may be continued.
         """
         turn, _ = await self._prompts.run(client, lambda: self._turn(ask, shelf))
         return turn
@@ -218,7 +218,7 @@ class Turns:
         # A relaxed grammar has warnings for every request, so its result is "relaxed", not "cached".
         cached = found is not None and found.result == "built"
         # Building a grammar may take seconds. Only one thread builds grammars, so that rendering can use the other cores.
-        if found is None:  # a cached grammar doesn't wait until others are built
+        if found is None:  # a cached grammar is used at once, without waiting for others to be built
             found = await self._builders.run(
                 client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
             )
@@ -284,7 +284,7 @@ class Turns:
             )
         except ExtendError as error:
             raise _NotExtended(error.reason, str(error)) from error
-        # Render instead, since that reports the error with its position in the conversation.
+        # Render the prompt instead, since rendering reports the error with its position in the conversation.
         except UnrenderError as error:
             raise _NotExtended("messages", str(error)) from error
         end = replace(history.end, thoughts=kept.place.thoughts)
@@ -312,7 +312,10 @@ class Turns:
             raise invalid(f"the model's template rejected the conversation: {error}", param="messages") from error
 
     def _marking(self, ask: Ask, turn: Turn) -> Turn:
-        """Return the turn with `IMAGE` in place of each image. Engines that have their own mark don't recognize "<|image_pad|>"."""
+        """Return the turn with `IMAGE` in place of each image.
+
+        Engines with their own placeholder don't recognize the template's, such as "<|image_pad|>".
+        """
         marked = self._rendered(replace(ask, messages=tuple(map(_marked, ask.messages))))
         if marked.prompt.count(IMAGE) != len(turn.media):
             raise invalid("messages: the model's template does not show each image once", param="messages")
@@ -328,10 +331,10 @@ class Turns:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_media(turn, engine)
-        # Mark only images in rendered prompts, since an extended prompt already contains the marks.
+        # Replace images only in rendered prompts, since an extended prompt already contains `IMAGE`.
         if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
-        # Measuring a long conversation takes a while, so it's done in the thread that renders the prompt.
+        # Measuring a long conversation takes time, so do it here, in the thread that renders the prompt.
         if origin.history is not None:
             origin = replace(origin, weight=weight_of(turn))
         due = engine.dialect and self._constrained(turn, engine)
@@ -350,8 +353,9 @@ def _check_media(turn: Turn, engine: EngineCapabilities) -> None:
 
 
 def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
-    """Return the warnings of an extended turn: those about the entire prompt, and those about new messages. `length` is the number of
-    earlier messages.
+    """Return the warnings of an extended turn that concern the entire prompt or new messages.
+
+    `length` is the number of earlier messages.
     """
     lasting = [note for note in before.warnings if not _NOTED.search(note)]
     new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
@@ -379,7 +383,7 @@ def _is_image(part: Any) -> bool:
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     request = turn.request
-    # Include only what affects the grammar, so that conversations with the same tools share one.
+    # Include only values that affect the grammar, so that conversations with the same tools share one grammar.
     tools = [tool.to_openai() for tool in request.tools or ()]
     said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
     choice = (request.tool_choice, request.parallel_tool_calls)
@@ -395,12 +399,12 @@ class Built(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Result of the build, as in `Prepared.grammar_result`."""
+        """Result of building the grammar, as in `Prepared.grammar_result`."""
         return "unsupported" if self.grammar is None else "relaxed" if self.losses else "built"
 
 
 def grammar_of(turn: Turn | Healing, engine: EngineCapabilities) -> Built:
-    """Return the grammar for an answer. If it can't be built, the reason becomes a warning, and the request is not rejected."""
+    """Return the grammar for an answer. If no grammar can be built, the reason becomes a warning, and the request is not rejected."""
     if engine.dialect not in ENGINE_OF:
         return Built(None, (f"not constrained: unsupported grammar dialect {engine.dialect!r}",))
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""Backends: the engines. Each turns a `Job`, which contains a prompt, into pieces of text.
+"""Backends: the engines. Each engine's client turns a `Job`, which contains a prompt, into pieces of text.
 
 `backend` defines the interface of an engine, and a sampler that makes up answers without a model; read `backend` first. `connection`
 contains the HTTP client and the base class of the engines with an HTTP API: `completions` (with `prompt_ids` for token ids), `llama_server`

@@ -20,7 +20,7 @@ from unrender.types import Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapabilities:
-    """Features of an engine."""
+    """Features that an engine supports."""
 
     dialect: str = ""
     """Grammar dialect: "gbnf", "structural_tag", "lark" or "json_schema"; "" if grammars are not supported."""
@@ -64,9 +64,9 @@ class Job:
     logprobs: int | None = None
     """Number of alternatives with log probabilities for each token; None if log probabilities are not requested."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers to forward, e.g. `traceparent`."""
+    """Headers to forward to the engine, e.g. `traceparent`."""
     messages: Sequence[Mapping[str, Any]] = ()
-    """The conversation in OpenAI's format. Only the sampler uses it."""
+    """The conversation in OpenAI's format. Only the sampler uses this field."""
     prompt_ids: Sequence[int] | None = None
     """Token ids of the prompt, for engines that accept them; None to send text."""
 
@@ -85,7 +85,7 @@ class Piece(NamedTuple):
 
     text: str
     tokens: int = 1
-    """Number of tokens in the piece. Pieces from engines that don't report it count as one token."""
+    """Number of tokens in the piece. If the engine doesn't report the number, a piece counts as one token."""
     finish: str | None = None
     """Finish reason in the last piece: "stop" or "length"."""
     usage: Usage | None = None
@@ -119,7 +119,7 @@ def scored(text: str, logprob: float) -> dict[str, Any]:
 class EngineError(Exception):
     """Raised if the engine is unreachable, rejects the job, or fails during the answer.
 
-    `message` is sent to clients. `where` is only logged, since clients must not see the addresses of engines.
+    `message` is sent to clients. `where`, the engine's address, is only logged, since clients must not see it.
     """
 
     def __init__(self, message: str, *, where: str = "", status: int | None = None, transient: bool = False) -> None:
@@ -141,7 +141,7 @@ class EngineError(Exception):
 
 
 class Backend(Protocol):
-    """Interface of an engine."""
+    """Interface of an engine's client."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
@@ -161,7 +161,7 @@ class Backend(Protocol):
 
 
 _TOKEN = re.compile(r"\s?\w{1,16}|\s+|[^\w\s]", re.DOTALL)
-"""Matches a token of the sampler, usually a word. The tokens together are the complete text."""
+"""Matches a token of the sampler, usually a word. Joined, the tokens are the complete text."""
 
 
 class Sampler:
@@ -184,7 +184,7 @@ class Sampler:
             text = await asyncio.to_thread(example_answer, job.turn, job.messages, job.seed or 0)
         except GrammarError as error:
             raise EngineError(f"the sampler can't answer this request: {error}", status=400) from error
-        # Apply the limit between pieces, as a real engine does between tokens.
+        # Wait between pieces, as a real engine does between tokens.
         tokens = _TOKEN.findall(text)
         cut_off = job.limit is not None and len(tokens) > job.limit
         kept = tokens[: job.limit]
@@ -212,7 +212,8 @@ def free_cores(system: Path = Path("/sys")) -> int:
     report its cores.
 
     The threads of llama.cpp wait for each other hundreds of times per token, and use CPU time while they wait. If another
-    process occupies the core of one thread, all threads wait. With as many threads as cores, 70 tokens a second can become 2.
+    process occupies the core of one thread, all threads wait. So with as many threads as cores, the speed can drop from 70 tokens per
+    second to 2.
     """
     siblings = "devices/system/cpu/cpu{}/topology/thread_siblings_list"
     try:
@@ -220,7 +221,7 @@ def free_cores(system: Path = Path("/sys")) -> int:
         cores = len({(system / siblings.format(cpu)).read_text() for cpu in os.sched_getaffinity(0)})
     except (AttributeError, OSError):  # Not Linux.
         return 0
-    with suppress(OSError, ValueError):  # Without a quota, the file contains "max".
+    with suppress(OSError, ValueError):  # The file contains "max" if there's no quota.
         quota, period = map(int, (system / "fs/cgroup/cpu.max").read_text().split())
-        cores = min(cores, quota // period)  # The CPU quota of a container.
+        cores = min(cores, quota // period)  # A container may have a quota of CPU time.
     return max(cores - 1, 1)

@@ -19,7 +19,7 @@ _TOKENIZE = "/tokenize"
 _TOKENS_IN = "/inference/v1/generate"
 """Path for prompts as token ids, with images."""
 _UNLIMITED = 4096
-"""Default of `max_tokens` if the engine doesn't report its context size. Without `max_tokens`, engines stop after 16 tokens."""
+"""Default value of `max_tokens`, used if the engine doesn't report its context size. Without `max_tokens`, engines stop after 16 tokens."""
 _SAMPLED = (
     *sorted(_COMMON | _MORE),
     *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
@@ -45,7 +45,7 @@ class Completions(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Features that every engine with this API has."""
+        """Features of every engine with this API."""
         return EngineCapabilities(logprobs=True, sampling=self.sampling)
 
     def _reader(self, job: Job) -> Reader:
@@ -70,7 +70,7 @@ class Completions(HttpEngine):
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": await self._limit(job),
-            "stop": list(job.turn.stop)[:4],  # OpenAI's limit; the parser detects other stop strings
+            "stop": list(job.turn.stop)[:4],  # OpenAI allows four; the parser detects the others
             **self.fixed,
             **{name: value for name, value in job.sampling.items() if name in self.sampling},
         }
@@ -124,8 +124,8 @@ class Completions(HttpEngine):
     async def _limit(self, job: Job) -> int:
         """Return the maximum number of tokens to generate, which never exceeds the remaining context.
 
-        The engine treats null as 16, and rejects a value that exceeds the context. Since a token has at least one byte, the tokens of most
-        prompts don't have to be counted.
+        The engine treats null as 16, and rejects a value that exceeds the context. Most prompts are short enough that their tokens needn't
+        be counted, since a token has at least one byte.
         """
         # A prompt has at most as many tokens as bytes, e.g. two for "Hi". If that many fit in addition to the limit, counting isn't
         # necessary.
@@ -144,7 +144,7 @@ class Completions(HttpEngine):
 
 
 class VLLM(Completions):
-    """A vLLM server. It accepts structural tags and, since vLLM 0.33, token ids and images."""
+    """A vLLM server. The engine accepts structural tags and, since vLLM 0.33, token ids and images."""
 
     health = "/health"
     sampling = _COMMON | _MORE
@@ -192,7 +192,7 @@ class VLLM(Completions):
                     found = tuple(special[id] for id in piece.ids if id in special)
                     yield piece._replace(special=SpecialTokens(known, found) if piece.ids else None)
         except EngineError as error:
-            if error.status == 404:  # The engine was restarted, without this path.
+            if error.status == 404:  # The engine was probably restarted with a release that lacks this path.
                 self._takes_ids = None
             raise
         if finished and ids:
@@ -268,7 +268,7 @@ def _is_id(value: Any) -> bool:
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     """Return log probabilities in the format of Chat Completions. Invalid entries are omitted."""
-    # The response format for requests with token ids.
+    # This is the format of responses to requests with token ids.
     if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
         return [
             token

@@ -113,7 +113,7 @@ class Connection:
         except TimeoutError as error:
             raise EngineError("the engine doesn't respond", where=where, transient=response is None) from error
         except aiohttp.ClientError as error:
-            # The job may be sent again if no byte of its answer has been received.
+            # If no byte of the answer has been received, the job may be sent again.
             begun = response is not None and bool(response.content.total_bytes)
             said = "the engine closed the stream" if response else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
@@ -265,7 +265,10 @@ def _words(value: Any) -> str:
 
 
 def scored_item(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a list with the token of an item, which has `token`, `logprob` and maybe `bytes`. The token may be part of a character."""
+    """Return a list with the token of an item that contains `token`, `logprob`, and optionally `bytes`.
+
+    Such a token may be only part of a character.
+    """
     own = item.get("bytes")
     known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
     return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

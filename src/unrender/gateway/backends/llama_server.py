@@ -1,7 +1,7 @@
 """Client for llama.cpp's server (`/completion`), with lazy GBNF grammars and the engine's own template.
 
-Ollama's `/api/generate` uses the same sampling parameters, but doesn't support grammars. So answers from Ollama are only validated
-afterwards.
+Ollama's `/api/generate` uses the same sampling parameters, but doesn't support grammars. So answers from Ollama are only validated when
+they are complete.
 
 `start` runs a server in this process: llama.cpp's own server code (`xllamacpp`) on a loopback port.
 """
@@ -100,7 +100,7 @@ class LlamaServer(HttpEngine):
             tokens = (await self._query("/tokenize", probe)).get("tokens")
             first = tokens[0] if tokens and isinstance(tokens, list) else {"piece": ""}
             piece = first.get("piece") if isinstance(first, dict) else None
-            # A piece that is part of a character is a list of bytes. Old servers return only ids.
+            # If a piece is only part of a character, the server returns a list of bytes. Old servers return only ids.
             self._bos = piece if isinstance(piece, str) else (await self._query("/props")).text("bos_token")
         return prompt.removeprefix(self._bos)
 
@@ -112,7 +112,7 @@ class LlamaServer(HttpEngine):
     async def _body(self, job: Job) -> dict[str, Any]:
         prompt: Any = await self._prompt(job.turn.prompt)
         if job.turn.media:
-            # Use the server's own mark for images, which is random and chosen at startup. Older servers use a fixed one.
+            # Use the server's own placeholder for images, a random text that is chosen at startup. Older servers use a fixed one.
             mark = (await self._query("/props")).text("media_marker") or "<__media__>"
             images = [medium.data.partition(",")[2] for medium in job.turn.media]
             prompt = {"prompt_string": prompt.replace(IMAGE, mark), "multimodal_data": images}
@@ -148,7 +148,7 @@ def _token(item: Said, top: int) -> list[dict[str, Any]]:
 
 
 def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) -> tuple[str, Any]:
-    """Load a model and serve it. Return the loopback address, and an object that must be kept while the model is used.
+    """Load a model, and serve it on a loopback port. Return the loopback address, and an object that must be kept while the model is used.
 
     `context` is the number of tokens for all slots together; 0 uses the model's training length. `threads=0` leaves one core free. Raises
     `Failure` if the package or the file is missing, or if the file is not a model.
@@ -192,7 +192,7 @@ class Ollama(HttpEngine):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Features of Ollama, which doesn't support grammars."""
+        """Features of Ollama, without grammars."""
         return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
     def _reader(self, _: Job) -> Reader:

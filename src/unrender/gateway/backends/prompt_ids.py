@@ -1,8 +1,8 @@
 """Encodes prompts as token ids with the engine's tokenizer, and reuses the sampled ids of earlier answers.
 
 Strategy: the ids of a finished answer are stored under a digest of its prompt and its text. A later prompt that starts with exactly this
-text reuses the ids, and only the rest is encoded. The rest is encoded after a special token, so that no tokenizer adds a space. Rule: if
-that isn't possible, the entire prompt is encoded, so the ids always decode to the prompt.
+text reuses the ids, and only the rest is encoded. The rest is encoded after a special token, so that no tokenizer adds a space. Rule: if no
+ids can be reused, the entire prompt is encoded, so the ids always decode to the prompt.
 """
 
 from __future__ import annotations

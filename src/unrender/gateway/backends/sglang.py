@@ -86,7 +86,7 @@ class SGLang(HttpEngine):
 def request_body(job: Job) -> dict[str, Any]:
     """Return the body of a request to `/generate`."""
     parameters: dict[str, Any] = {
-        "max_new_tokens": job.limit,  # null allows the entire remaining context, while the default is 128
+        "max_new_tokens": job.limit,  # the default is 128, while null allows the entire remaining context
         "stop": list(job.turn.stop),
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
@@ -142,7 +142,7 @@ def _rows(meta: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _scored(item: Any) -> list[dict[str, Any]]:
-    """Return a token from SGLang's list of log probability, id and text. Return nothing for invalid data."""
+    """Return a token from SGLang's list of log probability, id and text. The result is empty for invalid data."""
     match item:
         case [value, _, text]:
             return score(text, value)

@@ -24,7 +24,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 _QUICK = 200_000
-"""Maximum size of a body that is parsed on the event loop. Parsing more would delay other streams."""
+"""Maximum size of a body that is parsed on the event loop. Parsing larger bodies there would delay other streams."""
 
 
 class Gone(Exception):
@@ -115,7 +115,7 @@ class EventStream:
 
     def __init__(self, send: Send, headers: Headers, *, ping: bytes, interval: float) -> None:
         self.begun: bool = False
-        """True after the status has been sent. Later errors are sent as events."""
+        """True once the status has been sent. Later errors are sent as events."""
         self._send = send
         self._headers = headers
         # Only one task sends at a time, so that a frame and a ping don't interrupt each other.
@@ -124,7 +124,7 @@ class EventStream:
         self._pings = asyncio.create_task(self._keep_open(ping, interval))
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame. Returns when the server has accepted it."""
+        """Send a frame. Returns once the server has accepted the frame."""
         async with self._sending:
             await self._write(frame)
 
@@ -135,7 +135,7 @@ class EventStream:
             await self._write(frame, more=False)
 
     def close(self) -> None:
-        """Stop the pings. Call it after every response, even a failed one."""
+        """Stop the pings. Call this method after every response, even a failed one."""
         self._pings.cancel()
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:

@@ -12,7 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_SECONDS = 10.0
-"""Time limit for a request's head, in seconds. The time starts when a connection is opened or an answer ends."""
+"""Time limit for a request's head, in seconds. The limit applies from the time a connection is opened or an answer ends."""
 
 
 class Door(H11Protocol):
@@ -58,7 +58,7 @@ class Door(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Process received bytes. A body has its own time limit, `limits.upload_timeout`."""
+        """Process received bytes. The body has its own time limit, `limits.upload_timeout`."""
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and not cycle.response_complete:

@@ -68,7 +68,7 @@ class Exchange:
         self._stores = False
         """True if the answer will be stored."""
         self._items: Any = ()
-        """Input items to store with the answer."""
+        """The request's input items, which are stored with the answer."""
         self._record = Record(surface=api.name)
         self._forwarded = self._traced()
         self._id = request_id(self._headers)
@@ -83,7 +83,7 @@ class Exchange:
         return given
 
     async def run(self) -> None:
-        """Handle the request. Returns when the answer has been sent or the client has disconnected."""
+        """Handle the request. This method returns when the answer has been sent or the client has disconnected."""
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(self._gateway.limits.answer_timeout):
@@ -127,7 +127,7 @@ class Exchange:
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot():
-            # Nothing else reads from the connection during the answer, so the watcher detects a disconnect.
+            # The watcher detects a disconnect, because nothing else reads from the connection during the answer.
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:
                 await self._respond(ask, model)
@@ -147,7 +147,7 @@ class Exchange:
         return ask
 
     async def _keep(self, surface: Surface) -> None:
-        """Add the answer to the cache, and store it if requested."""
+        """Add the answer to the cache, and store it if the request asks for that."""
         if self._answer is not None:
             self._answer.keep(self._shelf)
         if not self._stores:
@@ -199,7 +199,7 @@ class Exchange:
     async def _send_stream(self, answer: Answer) -> None:
         ping, interval = answer.surface.ping(), self._gateway.limits.keepalive_interval
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
-        # Frames of a stream are not kept, so the stored answer is the one that the surface has collected.
+        # The frames of a stream are discarded after sending, so store the answer that the surface has collected.
         answer.finished = self._keep
         async with aclosing(answer.frames()) as coming:
             async for frame in coming:
@@ -225,7 +225,7 @@ class Exchange:
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
-        # `messages[2].content` is a path in Chat Completions. For other APIs, report the field that contains the conversation.
+        # `messages[2].content` is a path only in Chat Completions. For other APIs, report the field that contains the conversation.
         if (failure.param or "").startswith("messages") and self._api.conversation != "messages":
             failure.param = self._api.conversation
         if self._gone:

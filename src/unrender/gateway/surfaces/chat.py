@@ -35,7 +35,7 @@ from unrender.openai import Completion, Delta, Usage, deltas
 
 _COMPLETE = "complete"
 _DONE = b"data: [DONE]\n\n"
-"""End of a stream."""
+"""Last frame of a stream."""
 _HOLE = "\0text\0"
 """Placeholder for the text of a delta."""
 _HOLE_JSON = json.dumps(_HOLE).encode()
@@ -141,7 +141,7 @@ class ChatSurface(Surface):
             model=head.model, id=head.id, created=head.created, reasoning_field=head.reasoning_field
         )
         self._inputs: dict[tuple[int, int], InputText] = {}
-        """Extracts the text of each custom tool call, by choice and call."""
+        """Extractors of the text of custom tool calls, by choice and call."""
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
 
     def begin(self) -> bytes:

@@ -34,7 +34,7 @@ from unrender.gateway.surfaces.tools import read_tools
 from unrender.openai import Usage
 
 _SIGNATURE = "unrender"
-"""Signature of thinking blocks. Clients keep only signed blocks, and our signature is never checked."""
+"""Signature of thinking blocks. Clients drop blocks without a signature, but nobody checks this one."""
 _UNTHREADED = "thread_unsupported_request"
 """Error code that makes Anthropic's SDK send the complete conversation, as its tool runner does."""
 _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"}
@@ -90,7 +90,7 @@ class CountRequest(Sampling):
     output_config: _Output | None = None
     output_format: Any = None
     thread: Any = None
-    """Conversation that the server should keep, so that later requests only send new messages. This field is rejected, since the gateway
+    """Conversation that the server should keep, so that later requests contain only new messages. This field is rejected, since the gateway
     keeps no conversations.
     """
     chat_template_kwargs: dict[str, Any] | None = None
@@ -174,7 +174,7 @@ class _Blocks(Conversation):
             self.continues = message.role == "assistant" and "tool_calls" not in self.messages[-1]
 
     def _others(self, role: str, blocks: Sequence[tuple[Block, str]]) -> None:
-        # A user message may contain tool results: [text, result, result, text] becomes four messages in OpenAI's format.
+        # A user message may contain tool results: `[text, result, result, text]` becomes four messages in OpenAI's format.
         for is_result, group in groupby(blocks, lambda placed: placed[0].type == "tool_result"):
             if not is_result:
                 self.add_parts(role, [_shown(block, where) for block, where in group])
@@ -194,7 +194,7 @@ class _Blocks(Conversation):
                     self.unheeded.append(where)
                 case "tool_use":
                     given = {} if block.input is None else block.input
-                    # Keep arguments that are text, since clients send the arguments of a broken call back as text.
+                    # Accept arguments that are text, since clients send the arguments of a broken call back as text.
                     arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
                     calls.append(self.call(block.id, block.name or "", arguments))
                 case _:
@@ -230,7 +230,7 @@ class MessagesSurface(BlockSurface):
         super().__init__(ask, head)
         self._blocks: list[dict[str, Any]] = []
         self._texts: list[str] = []
-        """Deltas of the open block."""
+        """Texts of the open block's deltas."""
         self._open = ""
         """Kind of the open block; "" if there is none."""
         self._before = b""

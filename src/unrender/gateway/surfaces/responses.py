@@ -39,7 +39,7 @@ from unrender.openai import Usage
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "unrender-reasoning:"
-"""Prefix of our encrypted content. The reasoning follows in plain text, since the client may read it."""
+"""Prefix of the gateway's own encrypted content. The reasoning follows this prefix in plain text, since the client may read it."""
 
 
 class Item(Object):
@@ -71,7 +71,7 @@ class _Reasoning(Object):
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
-    """With any value, reasoning is returned as a summary, since more clients show summaries than reasoning."""
+    """If set, reasoning is returned as a summary, whatever the value, since more clients show summaries than reasoning."""
 
 
 class ResponsesRequest(Sampling):
@@ -255,7 +255,7 @@ _KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
 }
 """Kinds of output items, each with its id prefix, delta name, text field and initial fields."""
 _PARTS = {"content": "response.content_part", "summary": "response.reasoning_summary_part"}
-"""Fields that contain parts, with the names of their events. Texts of other fields are directly in the item."""
+"""Fields that contain parts, with the names of their events. The text of any other field is directly in the item."""
 
 
 class _Item:
@@ -268,7 +268,7 @@ class _Item:
         self.texts: list[str] = []
         self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **empty, **more}
         self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
-        # A text is in a part of its item, while a call is in the item itself. Only texts have a `content_index`.
+        # Text is in a part of its item, while a call is in the item itself. So only deltas of text have a `content_index`.
         if self.field in _PARTS:
             self.where[f"{self.field}_index"] = 0
         self.name = f"response.{delta}"

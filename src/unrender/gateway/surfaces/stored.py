@@ -25,13 +25,16 @@ from unrender.gateway.failure import Failure, Kind, invalid
 
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
-"""Seconds to wait while another process uses the database."""
+"""Maximum time to wait while another process uses the database, in seconds."""
 _ROOM = 0.9
-"""Fraction of the store that remains filled when old answers are deleted. The rest leaves room for answers that other processes store
+"""Fraction of the store's size that is kept when old answers are deleted. The rest leaves room for answers that other processes store
 before the next check.
 """
 _SEEN = 100
-"""Number of size checks while the store fills. Each check adds up all sizes, so checking for every new answer would be slow."""
+"""Number of times that the total size is checked while the store fills up.
+
+A check adds up the sizes of all answers, so checking after every new answer would be slow.
+"""
 _OPENING = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -46,7 +49,7 @@ DELETE FROM answers WHERE (owner, id) IN (
     WHERE newer > ?
 )
 """
-"""Deletes the oldest answers, so that the others fit into a total size in bytes."""
+"""Statement that deletes the oldest answers, so that the others fit into a total size in bytes."""
 _T = TypeVar("_T")
 _log = logging.getLogger("unrender.gateway")
 
@@ -72,13 +75,13 @@ class Stored:
         self._place = place
         self._seconds = seconds
         self._unseen = 0
-        """Bytes that this process has written since the last size check."""
+        """Number of bytes that this process has written since the last size check."""
         # A single thread keeps database work off the event loop and serializes access to the connection.
         self._thread = ThreadPoolExecutor(1, "stored")
 
     @cached_property
     def _database(self) -> sqlite3.Connection:
-        """The database connection. It is created on first use, in the thread that uses it, as SQLite requires."""
+        """The database connection, created on first use, in the thread that uses it, as SQLite requires."""
         if self._place:
             Path(self._place).touch(0o600)  # the file contains conversations, so only its owner may read it
         opened = sqlite3.connect(self._place or ":memory:", timeout=_PATIENCE, isolation_level=None)
@@ -94,8 +97,8 @@ class Stored:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
-            _log.error("the store for answers is unavailable: %s", error)
-            raise Failure(Kind.BUSY, "the store for answers is unavailable") from error
+            _log.error("the response store is unavailable: %s", error)
+            raise Failure(Kind.BUSY, "the response store is unavailable") from error
 
     async def continued(self, body: Any, owner: bytes) -> Any:
         """Return a request whose `input` is the complete conversation.
@@ -123,12 +126,12 @@ class Stored:
         if entry is None:
             said = f"previous_response_id: expected the id of a stored response, found {previous!r:.80}"
             raise Failure(Kind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
-        # Only the items are taken from earlier requests. As in OpenAI's API, `instructions` apply to one request.
+        # Take only the items from earlier requests. As in OpenAI's API, `instructions` apply to a single request.
         before = [*entry.given, *entry.response["output"]]
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
 
     def _found(self, owner: bytes, id: str) -> Entry | None:
-        # Look up only ASCII ids, as ours are, since unpaired surrogates are not valid in a database query.
+        # Look up only ASCII ids: all stored ids are ASCII, and a database query can't contain unpaired surrogates.
         if not (self.most and id.isascii() and id.isprintable()):
             return None
         oldest = time.time() - self._seconds
@@ -171,15 +174,15 @@ class Stored:
             await self._run(lambda: vars(self).pop("_database").close())
 
     async def get(self, owner: bytes, id: str) -> Entry:
-        """Return a stored answer. Raises `Failure` if there is none with this id."""
+        """Return a stored answer. Raises `Failure` if no stored answer has this id."""
         entry = await self._run(lambda: self._found(owner, id)) if self.most else None
         if entry is None:
-            why = f"found {id!r:.80}" if self.most else _OFF
-            raise Failure(Kind.NOT_FOUND, f"response: expected the id of a stored response: {why}", param="response_id")
+            why = f"expected the id of a stored response, found {id!r:.80}" if self.most else _OFF
+            raise Failure(Kind.NOT_FOUND, f"response: {why}", param="response_id")
         return entry
 
     async def delete(self, owner: bytes, id: str) -> dict[str, Any]:
-        """Delete a stored answer and return the confirmation. Raises `Failure` if there is none with this id."""
+        """Delete a stored answer, and return the confirmation. Raises `Failure` if no stored answer has this id."""
         await self.get(owner, id)
         await self._run(lambda: self._do("DELETE FROM answers WHERE owner = ? AND id = ?", owner.hex(), id))
         return {"id": id, "object": "response", "deleted": True}

@@ -43,7 +43,7 @@ class Ask:
     include_usage: bool = False
     choices: int = 1
     stop: tuple[str, ...] = ()
-    """Stop strings, which end the content. They have no effect in reasoning and arguments."""
+    """Stop strings, which end the content, but have no effect in reasoning and arguments."""
     limit: int | None = None
     """Maximum number of generated tokens; None if only the context limits them."""
     sampling: Mapping[str, float] = field(default_factory=dict)
@@ -52,11 +52,11 @@ class Ask:
     logprobs: int | None = None
     """Number of alternatives with log probabilities for each token; None if log probabilities are not requested."""
     store: bool | None = None
-    """True to store the answer for later requests; None if the request doesn't specify it."""
+    """True if the answer should be stored for later requests; None if the request doesn't say."""
     custom: frozenset[str] = frozenset()
     """Names of custom tools, whose only argument, `input`, is free text."""
     unheeded: tuple[str, ...] = ()
-    """Paths of ignored parameters, which the answer lists."""
+    """Paths of ignored parameters, which are listed in the answer."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Request fields that the answer repeats."""
 
@@ -159,7 +159,7 @@ def image(url: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of one choice."""
+    """Result of one finished choice."""
 
     message: unrender.Message
     reason: str | None = None
@@ -218,7 +218,7 @@ class Surface:
         raise NotImplementedError
 
     def body(self) -> dict[str, Any]:
-        """Return the complete answer. Call it after `finish`."""
+        """Return the complete answer. Call this method after `finish`."""
         raise NotImplementedError
 
     def failed(self, failure: Failure) -> bytes:

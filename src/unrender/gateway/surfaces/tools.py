@@ -99,7 +99,7 @@ _Type = Literal["object", "array", "string", "number", "integer", "boolean", "nu
 
 
 class _Strict(Object):
-    """A strict schema, with the checks that vendors make: every object is closed."""
+    """A schema marked as strict, with the checks that vendors make: every object is closed."""
 
     type: _Type | list[_Type] | None = None
     properties: dict[str, _Strict] | None = None
@@ -149,8 +149,8 @@ def plain_choice(choice: Any) -> Any:
     """
     if not isinstance(choice, Mapping):
         return choice
-    # Look for the tools in both places: Chat Completions has `{"allowed_tools": {"tools": […]}}`, Responses has `{"type": "allowed_tools",
-    # "tools": […]}`.
+    # Look for the list of tools in the places that the two APIs use: Chat Completions has `{"allowed_tools": {"tools": […]}}`, Responses
+    # has `{"type": "allowed_tools", "tools": […]}`.
     for inner in (choice.get("allowed_tools"), choice):
         if isinstance(inner, Mapping) and isinstance(inner.get("tools"), list):
             return {"type": choice.get("type"), **inner, "tools": [plain_choice(tool) for tool in inner["tools"]]}
