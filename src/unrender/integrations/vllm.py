@@ -279,9 +279,8 @@ class _Parser:
             if hasattr(request, "response_format"):
                 request.response_format = None
         if not waits:
-            request._grammar_from_parser = (
-                True  # The tag includes the reasoning, so it applies from the start of the answer.
-            )
+            # The tag includes the reasoning, so it applies from the start of the answer.
+            request._grammar_from_parser = True
 
     def parse(
         self,

@@ -456,9 +456,8 @@ class Machine(Resumable):
             return self.break_off(wanted)
         frame = self.frames[-1]
         if frame.quotation and not frame.whole and call and call.committed:
-            if (
-                self.calls - call.begun > frame.calls
-            ):  # Earlier calls of the run may be quoted too, so treat all calls of the run as text.
+            # Earlier calls of the run may be quoted too, so treat all calls of the run as text.
+            if self.calls - call.begun > frame.calls:
                 return self.quote()
             # A committed call fails without backtracking, even if it may be quoted.
             self.frames.pop()
