@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from unrender.gateway.backends.backend import Backend
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
-from unrender.gateway.serve import Server, server
+from unrender.gateway.serve import Server, listener, server
 
 ASKED: Mapping[str, Mapping[str, Any]] = {
     "/v1/chat/completions": {"messages": HELLO},
@@ -70,8 +70,8 @@ async def listening(
     tasks, sockets = asyncio.all_tasks(), open_sockets()
     backend = LlamaServer(Connection(engine, idle_timeout=idle_timeout)) if isinstance(engine, str) else engine
     application = served(backend, **settings)
-    running = server(application, port=0, shutdown_timeout=shutdown_timeout)
-    serving = asyncio.create_task(running.serve())
+    running = server(application, shutdown_timeout=shutdown_timeout)
+    serving = asyncio.create_task(running.serve([listener("127.0.0.1", 0)]))
     await settled(lambda: running.started, within=20.0)
     yield Live(application, running)
     running.should_exit = True

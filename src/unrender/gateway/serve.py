@@ -14,9 +14,8 @@ import uvicorn
 
 from unrender.gateway.failure import invalid
 from unrender.gateway.http.door import Door
+from unrender.web.sockets import listening_socket
 
-_BACKLOG = 2048
-"""Maximum number of connections waiting to be accepted."""
 _COLLECT = (10_000, 20, 20)
 """Garbage collection thresholds. They are high because a collection pauses all streams, and requests leave no reference cycles."""
 
@@ -36,9 +35,8 @@ class Server(uvicorn.Server):
 
 def listener(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises `Failure` if listening fails."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        return listening_socket(host, port)
     except OSError as error:
         raise invalid(f"{host}:{port}: {error.strerror}; is another server running there?") from error
 
