@@ -29,10 +29,10 @@ ASKED: Mapping[str, Mapping[str, Any]] = {
 class Live:
     """A gateway that listens."""
 
-    def __init__(self, application: Starlette, running: Server) -> None:
+    def __init__(self, application: Starlette, running: Server, port: int) -> None:
         self.application = application
         self.server = running
-        self.port = int(running.servers[0].sockets[0].getsockname()[1])
+        self.port = port
 
     async def send(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Send bytes over a connection of their own."""
@@ -71,9 +71,10 @@ async def listening(
     backend = LlamaServer(Connection(engine, idle_timeout=idle_timeout)) if isinstance(engine, str) else engine
     application = served(backend, **settings)
     running = server(application, shutdown_timeout=shutdown_timeout)
-    serving = asyncio.create_task(running.serve([listener("127.0.0.1", 0)]))
+    listens = listener("127.0.0.1", 0)
+    serving = asyncio.create_task(running.serve([listens]))
     await settled(lambda: running.started, within=20.0)
-    yield Live(application, running)
+    yield Live(application, running, int(listens.getsockname()[1]))
     running.should_exit = True
     await serving
     await asyncio.sleep(0)
