@@ -203,6 +203,16 @@ def test_pages_count_the_templates_that_pass() -> None:
     assert f"output formats of {len(website.kept())} models" in (ROOT / "docs" / "gallery.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/explanation/why.md"])
+def test_pages_state_each_systems_own_count(name: str) -> None:
+    """Where our result in CanIToolCall is compared, the most common engines are listed with their results and number of outputs."""
+    text = " ".join((ROOT / name).read_text("utf-8").split())
+    suite = figures.results()["suite"]["total"]
+
+    assert f"{suite['pass']} of {sum(suite.values())}" in text or f"passed {suite['pass']} outputs" in text
+    assert [system for system in ("Ollama", "llama.cpp", "vLLM") if figures.SUITE_RESULTS[system] not in text] == []
+
+
 def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
     """Each model that it names is a heading there."""
     named = re.findall(r"gallery\.html#([\w-]+)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
