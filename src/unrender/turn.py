@@ -533,4 +533,4 @@ def generated_format(format: Format, prefill: str) -> Format:
     if not worded or prefill:
         return format
     turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
-    return replace(format, reasoning=Reasoning(), turn=turn)
+    return format._with(reasoning=Reasoning(), turn=turn)

@@ -31,6 +31,16 @@ _TAG_HEAD = re.compile(r"[^\s<>/][^<>]*$")
 _TAG_ENDS = (">", '">', "'>")
 _WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 _BRACKETS = re.compile(r"[\[({]+")
+MARKER_WORDS = re.compile(r"[^\W\d][\w.-]*")
+ATTRIBUTE = re.compile(r"<([^\s<>=\"'/]+)(?:\s+\w+)?\s*=\s*[\"']?$")
+"""Matches the start of a tag that contains a name, such as `<function=` or `<invoke name="`."""
+_LEAST_PART = 2
+"""A part of a marker must be longer than this to be recognized."""
+_NAME = r"[\w.:/-]{1,128}?"
+_OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
+"""Matches the start of a JSON object that is a call. The name may be the value of the object's first field, or the first key."""
+_HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
+"""Words that may separate the start marker of a call from the tool name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,6 +466,90 @@ class CallView:
     def unmarked(self) -> bool:
         """True if only a tool name indicates a call. Arguments in brackets would show that the text is a call."""
         return not self.marked and not self.calls.arguments.entry
+
+    # Damaged calls.
+
+    @cached_property
+    def mendable(self) -> bool:
+        """True if damaged calls can be repaired."""
+        calls, arguments = self.calls, self.arguments
+        # Raw arguments on lines of their own, such as `city: Paris`, are separated only by whitespace, so they can't be repaired.
+        raw = self.raw and (arguments.open_ended or not literal_of(arguments.entry[0]).strip())
+        return not calls.whole and self.marked and not raw
+
+    @cached_property
+    def raw(self) -> bool:
+        """True if arguments have raw values, without delimiters of their own."""
+        return bool(self.arguments.entry) and notation_of(self.arguments.codec).unquoted
+
+    @cached_property
+    def markers(self) -> tuple[Marker, ...]:
+        """All markers in the syntax of a call."""
+        calls, arguments = self.calls, self.arguments
+        every = (calls.open, calls.call_open, *calls.function, arguments.open, *arguments.entry, arguments.close)
+        every = (*every, calls.call_close, calls.close)
+        return tuple(part for part in every if isinstance(part, Marker) and part)
+
+    @cached_property
+    def single(self) -> frozenset[str]:
+        """Pieces of markers that occur only once in a call, so that a second occurrence is a repetition."""
+        every = "\n".join(marker.text for marker in self.markers)
+        pieces = (piece for marker in self.markers for piece in marker.pieces)
+        return frozenset(piece for piece in pieces if is_distinctive(piece) and every.count(piece) == 1)
+
+    @cached_property
+    def shown(self) -> frozenset[str]:
+        """Markers and parts of markers that values of a damaged call can't contain."""
+        return self.single | {marker.core for marker in self.markers if is_distinctive(marker.core)}
+
+    @cached_property
+    def last_ends(self) -> tuple[str, ...]:
+        """End markers that may follow the last argument of a call."""
+        closers = dict.fromkeys((self.arguments.close.core, *self.calls.all_closers))
+        return tuple(filter(is_distinctive, closers))
+
+    @cached_property
+    def stray(self) -> re.Pattern[str]:
+        """Matches closing brackets and closing tags of other formats before an end marker of the call."""
+        own = "|".join(map(re.escape, self.last_ends))
+        return re.compile(rf"(?:\s*(?!{own})(?:</[^<>\s]{{1,64}}>|[}}\]]))+(?=\s*(?:{own}))" if own else r"(?!)")
+
+    def torn(self, text: str, closer: str) -> bool:
+        """Return whether `text`, at the end of the output, is a prefix of the end marker `closer` and of no other marker."""
+        others = (marker.core for marker in self.markers if marker.core != closer)
+        begun = len(text) > _LEAST_PART and closer.startswith(text)
+        return self.mendable and begun and not any(other.startswith(text) for other in others)
+
+    @cached_property
+    def opening_words(self) -> frozenset[str]:
+        """Words in the markers before the tool name."""
+        calls = self.calls
+        opening = (calls.open, calls.call_open, *calls.function[: calls.function.index(Slot.NAME)])
+        return _HEAD_WORDS | {word for part in opening for word in MARKER_WORDS.findall(literal_of(part))}
+
+    @property
+    def other_opener(self) -> str:
+        """Other spelling of the tag that starts a call, such as `<function name=` for `<function=`. "" if there is none."""
+        tag = ATTRIBUTE.search(self.calls.head.core) if self.mendable else None
+        return "" if not tag or " " in tag.group() else f"{self.calls.head.core[: tag.end(1)]} name="
+
+    @cached_property
+    def named_head(self) -> re.Pattern[str]:
+        """Matches the start of a call, up to its name. The group `open` is the text before the name."""
+        function, opener = self.calls.function, re.escape(self.calls.call_open.core)
+        if self.calls.envelope:
+            return re.compile(rf"(?P<open>(?:{opener})?)\s*{_OBJECT_HEAD}")
+        at = function.index(Slot.NAME)
+        around = (function[at - 1 : at], function[at + 1 : at + 2])
+        before, after = ("".join(part.core for part in parts if isinstance(part, Marker)) for parts in around)
+        shown = is_distinctive(before) or is_distinctive(after)
+        head = rf"(?P<open>(?:{opener})?\s*{re.escape(before)})(?P<name>{_NAME}){re.escape(after)}"
+        return re.compile(head if shown else r"(?!)(?P<open>)(?P<name>)")
+
+    @cached_property
+    def mended_style(self) -> LiteralStyle:
+        """The notation of the values of a damaged call, if values have their own delimiters."""
+        return literal_style(self.arguments.codec, Finder(after_value(self.calls)))
 
 
 def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:

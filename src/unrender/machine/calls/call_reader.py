@@ -14,14 +14,24 @@ from unrender.answer.literals import without_fences
 from unrender.answer.nodes import Element, Marker, literal_of
 from unrender.answer.views import CallView
 from unrender.format import Slot
-from unrender.limits import MAX_BLANK, MAX_NAME
-from unrender.machine.call_events import begin_call, begins_line, commit, complete_call, seal, start_call, unquote
+from unrender.limits import MAX_BLANK, MAX_NAME, MAX_WORD
+from unrender.machine.call_events import (
+    NAMESPACE,
+    begin_call,
+    begins_line,
+    commit,
+    complete_call,
+    is_quoted,
+    seal,
+    start_call,
+    unquote,
+)
 from unrender.machine.calls.cursor import Left, Steps
+from unrender.machine.calls.mending import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
 from unrender.machine.instructions import SPACE, tool_at
-from unrender.machine.interpreter import Machine
+from unrender.machine.interpreter import OR, Machine
 from unrender.machine.quotation import Quotation, going_on
-from unrender.machine.repair.markers import Repair
 from unrender.machine.restart import Restart
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
@@ -33,12 +43,11 @@ class ReadCalls:
 
     view: CallView
     addresses: Addresses
-    repair: Repair | None
     markers: tuple[Marker, ...] = ()
     """The markers before the call."""
     begin: str = "call"
     """The part at which the run begins: "call", "function" (after the call's start marker), "named" (a call without markers), "empty" (an
-    empty call), or "tail" (after the arguments).
+    empty call), "damaged" (a call that couldn't be read exactly), or "tail" (after the arguments).
     """
     loose: bool = False
     """True if the run starts without its outermost marker."""
@@ -48,9 +57,7 @@ class ReadCalls:
     def step(self, machine: Machine) -> bool:
         run = machine.restart.run if machine.restart else None
         if run is None:
-            reader = _RunReader(
-                machine, self.view, recover=self.addresses.tail, addresses=self.addresses, repair=self.repair
-            )
+            reader = _RunReader(machine, self.view, recover=self.addresses.tail, addresses=self.addresses)
             run = reader.run(self)
             machine.restart = Restart.of(machine, reader, run)
         try:
@@ -81,6 +88,8 @@ class _RunReader(TailReader):
                 yield from self._call()
             case "function":
                 yield from self._function()
+            case "damaged":
+                yield from self._damaged()
         while True:
             yield from self.tail()
             yield from self._call()
@@ -111,6 +120,35 @@ class _RunReader(TailReader):
         machine.malformed("", "a call")
         machine.closed = 0 if calls.forbidden else len(calls.all_closers)
         self.leave(after)
+
+    def _damaged(self) -> Steps[None]:
+        """Begin a call that couldn't be read exactly, although it has a start marker and the name of an offered tool."""
+        machine, view, frame = self.machine, self.view, self.machine.frames[-1]
+        wanted = machine.wanted.partition(OR)[0] or "a call"
+        if frame.holds or frame.role is not Role.CONTENT or machine.strict or machine.policy.repair == "none":
+            self.fail(wanted)
+        while True:
+            text = machine.buffer[machine.at : machine.at + MAX_WORD]
+            whole = machine.final or len(text) == MAX_WORD
+            word = first_word(view, text)
+            name = word.group().removeprefix(NAMESPACE) if word and (whole or word.end() < len(text)) else ""
+            named = word if name and tool_named(view, name, machine.request) else None
+            head = named or behind_words(view, text, machine.request)
+            if head or whole:
+                break
+            yield
+        # Don't repair a call after a quotation mark, even if the call's start marker is a special token.
+        frame.hub = max(frame.hub, 0)
+        # If another word follows the start marker, the text isn't a truncated call.
+        if not head and word and word.end() < len(text):
+            frame.cut = False
+        if not head or is_quoted(machine, frame) or not self.may_be_mended():
+            self.fail(wanted)
+        call = begin_call(machine)
+        failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
+        call.broken = (wanted, machine.buffer[failed : failed + 1], machine.base + failed)
+        # Skip text up to the name, because a marker before the name doesn't start another call.
+        machine.take(Role.MALFORMED, max(failed, machine.at + head.end()))
 
     # One call.
 

@@ -12,25 +12,27 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from unrender.answer.views import BACKQUOTES
-from unrender.limits import MAX_BLANK
+from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT
 from unrender.machine.call_events import (
     ABANDONED,
     begin_call,
     call_failed,
+    commit,
     complete_call,
     cut_short,
     fail_call,
     fate,
+    name_call,
     seal,
     unquote,
 )
-from unrender.machine.calls.cursor import Left, Steps
+from unrender.machine.calls.cursor import Steps
 from unrender.machine.calls.envelope import ObjectReader
+from unrender.machine.calls.mending import mend
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, shared_length, tool_at, undecided
+from unrender.machine.interpreter import OR
 from unrender.machine.quotation import Quotation, going_on
-from unrender.machine.repair import cut_back, give_up, may_be_repaired, repaired
-from unrender.machine.repair.markers import Repair
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import end_of
@@ -59,7 +61,6 @@ class TailReader(ObjectReader):
     """Reads the end of a call."""
 
     addresses: Addresses
-    repair: Repair | None
 
     def tail(self) -> Steps[None]:
         """Consume the end markers of a call and of a run of calls, up to the next call. Leave the run if no call follows."""
@@ -115,9 +116,9 @@ class TailReader(ObjectReader):
         # Report only one character, so that the result doesn't depend on the chunks.
         met = machine.buffer[machine.at : machine.at + 1]
         status: CallStatus = "truncated" if truncated or machine.cut_at(call) else "invalid"
-        mendable = may_be_repaired(machine, self.repair) and not machine.length_limited
+        mendable = self.may_be_mended() and not machine.length_limited
         # A value without an end marker extends to the end of the output and includes the end markers of the call, so try a repair.
-        if status == "truncated" and mendable and self._repaired(""):
+        if status == "truncated" and mendable and self._mended(""):
             return
         held = fate(machine, call, False) != "content" or mendable
         if status == "invalid" and not machine.strict and held:
@@ -146,7 +147,7 @@ class TailReader(ObjectReader):
         stops = view.broken_ends
         search = stops.find if machine.final else stops.decided
         at, mark = search(machine.buffer, machine.at) if stops.literals else (machine.at, "")
-        mendable = may_be_repaired(machine, self.repair)
+        mendable = self.may_be_mended()
         # If calls have no end markers, the repair code finds the end of the call.
         if not mark and (machine.final or (mendable and not stops.literals)):
             at = len(machine.buffer)
@@ -167,27 +168,69 @@ class TailReader(ObjectReader):
         elif mark in view.section:
             closed = len(view.closers)
         call = machine.current
-        if mendable and self._repaired(mark):
+        if mendable and self._mended(mark):
             return False
         if not call.committed and machine.frames:
-            give_up(machine, wanted)
-            raise Left
+            # Report where the exact reader failed.
+            machine.searched += machine.position - call.start
+            self._cut_back(position)
+            machine.call = None
+            self.fail(wanted.partition(OR)[0])
         if fate(machine, call, False) == "content":
-            machine.recall(position)
-            cut_back(machine, position)
+            self._cut_back(position)
             self._refuse("invalid", wanted, met)
             return False
         fail_call(machine, "invalid", wanted, met, position)
         machine.closed = closed
         return False
 
-    def _repaired(self, mark: str) -> bool:
-        """Try to repair the call that ends before `mark`. Return whether the repair succeeded."""
-        machine, view = self.machine, self.view
-        ended = repaired(machine, self.repair, mark, self.addresses.hub) if self.repair else ""
-        if ended:
-            machine.closed = len(view.closers) + (len(view.section) if ended == "run" else 0)
-        return bool(ended)
+    def may_be_mended(self) -> bool:
+        """Return whether the current call may be repaired. It can't be repaired if part of it was emitted or is in the prompt."""
+        machine, call = self.machine, self.machine.call
+        if not self.view.mendable or machine.strict or machine.policy.repair == "none":
+            return False
+        start = call.start if call else machine.position
+        if start < 0 or machine.position - start > MAX_SLOW_TEXT or machine.quotation:
+            return False
+        if machine.searched > machine.position + FREE_REREADS:
+            return False
+        shown = call and (call.begun or call.unoffered or machine.given_as_written(call) or machine.surplus(call))
+        return not shown
+
+    def _mended(self, mark: str) -> bool:
+        """Try to read the damaged call that ends before `mark`. Return whether that succeeded."""
+        machine, start = self.machine, self.machine.current.start
+        text = machine.since(start)
+        text += "" if text.endswith(mark) else mark
+        machine.searched += len(text)
+        found = mend(self.view, text, start, machine.request)
+        if found is None:
+            return False
+        self._cut_back(start)
+        if machine.frames and machine.frames[-1].at == start:
+            machine.go_back(machine.frames[-1])
+            commit(machine)
+        call = machine.call = CallState(start=start)
+        name_call(machine, found.call.name)
+        call.id, call.arguments = found.call.id, [found.arguments]
+        for event, _ in found.damage:
+            machine.malformed(event.text, event.expected, at=event.position)
+        for role, end in found.spans:
+            machine.take(role, end - machine.base)
+        complete_call(machine)
+        machine.closed = len(self.view.closers) + len(self.view.section) * found.ends_run
+        return True
+
+    def _cut_back(self, position: int) -> None:
+        """Move back to `position` and remove all spans after it. No event may have a position after `position`."""
+        machine = self.machine
+        machine.recall(position)
+        roles, ends = machine.span_roles, machine.span_ends
+        while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
+            del roles[-1], ends[-1]
+        if ends and ends[-1] > position:
+            ends[-1] = position
+        machine.at, machine.scanner = position - machine.base, None
 
     def _end_refused(self) -> bool:
         """Consume the rest of a call whose text, including its markers, is content. Return whether more text is needed."""
@@ -243,7 +286,7 @@ class TailReader(ObjectReader):
         ends = ">" if machine.closed < len(view.closers) else _CALLS_END
         text = found.group() if found and found.group().endswith(ends) else ""
         rest = machine.buffer[at : at + len(due)] if machine.final and not machine.length_limited else ""
-        if self.repair and at + len(rest) == len(machine.buffer) and self.repair.torn(rest, due):
+        if at + len(rest) == len(machine.buffer) and view.torn(rest, due):
             text = rest
         if not text or call_failed(machine):
             return self._leave(at)

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from unrender.answer.follow import after_value
 from unrender.answer.literals import holds_token
 from unrender.answer.nodes import Answer, Calls, ContentPart, Marker, ReasoningPart
-from unrender.answer.views import CallView, Opening, literal_style
+from unrender.answer.views import CallView, Opening
 from unrender.json_values import FrozenDict
 from unrender.machine.calls.call_reader import ReadCalls
 from unrender.machine.calls.tail import Addresses
@@ -34,11 +33,8 @@ from unrender.machine.instructions import (
     Unsure,
 )
 from unrender.machine.interpreter import Program
-from unrender.machine.repair import Damaged
-from unrender.machine.repair.markers import Repair, repairs
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
-from unrender.values.scanner import LiteralStyle
 
 CONTENT_HUB = 1
 """Address of the free text outside of all parts, which is the same in every program."""
@@ -221,9 +217,6 @@ class _Compiler:
         view, code = CallView(calls, self.tree), self.code
         hub = self.begins
         addresses = Addresses(hub, code.reserve(), code.reserve())
-        arguments = view.arguments
-        style = literal_style(arguments.codec, Finder(after_value(view.calls))) if arguments.entry else LiteralStyle()
-        repair: Repair | None = repairs(view.calls, style)
         made: dict[ReadCalls, int] = {}
 
         def address(read: ReadCalls) -> int:
@@ -231,22 +224,22 @@ class _Compiler:
                 made[read] = code.emit(read)
             return made[read]
 
-        code.put(addresses.tail, ReadCalls(view, addresses, repair, begin="tail"))
-        call = address(ReadCalls(view, addresses, repair))
+        code.put(addresses.tail, ReadCalls(view, addresses, begin="tail"))
+        call = address(ReadCalls(view, addresses))
         # If no other call follows, continue in the free text, which may contain other markers.
         code.put(addresses.tried, Attempt((call,), hub, reported=False))
-        damaged = code.emit(Damaged(repair, addresses.tail)) if repair else -1
+        damaged = code.emit(ReadCalls(view, addresses, begin="damaged")) if view.mendable else -1
         openings = list(view.openings())
         for opening in openings:
             begin = "empty" if opening.empty else "function" if opening.inside else "call"
             after = addresses.tail if opening.empty else -1
-            read = ReadCalls(view, addresses, repair, opening.markers, begin, opening.loose, after)
+            read = ReadCalls(view, addresses, opening.markers, begin, opening.loose, after)
             yield _Entry(opening, address(read), damaged if opening.strong else -1)
-        if repair and repair.other_opener:
-            yield from (_Entry(Opening(repair.other_opener, lead), damaged) for lead in calls.leads)
+        if view.other_opener:
+            yield from (_Entry(Opening(view.other_opener, lead), damaged) for lead in calls.leads)
         # A call without markers starts with its name, at the start of an answer or a line.
         if not view.marked:
-            yield _Entry(Opening("", ""), code.emit(ReadCalls(view, addresses, repair, begin="named")))
+            yield _Entry(Opening("", ""), code.emit(ReadCalls(view, addresses, begin="named")))
             self.lines.update(dict.fromkeys(view.lines(), call))
 
     def _empty_calls(self, hub: _Hub, calls: Calls) -> Iterator[_Entry]:
@@ -254,7 +247,7 @@ class _Compiler:
         view = CallView(calls, replace(self.tree, dropped=()))
         addresses = Addresses(hub.at, hub.at, hub.at)
         for opening in view.empty_blocks():
-            read = ReadCalls(view, addresses, None, opening.markers, "empty", after=hub.at)
+            read = ReadCalls(view, addresses, opening.markers, "empty", after=hub.at)
             yield _Entry(opening, self.code.emit(read))
 
     def _enter(self, hub: _Hub, entries: Sequence[_Entry]) -> None:
