@@ -74,6 +74,8 @@ class Frame(Resumable):
     """True if only the position on a line indicates a call."""
     quotation: Quotation | None = None
     """The open quotation before the call. The call is buffered until the following text shows whether the call is quoted."""
+    thought: bool = False
+    """True for the start marker of reasoning that is text if its end marker is missing."""
     serial: int = 0
     """Serial number of a backtracking point of a handwritten grammar, otherwise 0."""
     stack: StackEntry | None = None

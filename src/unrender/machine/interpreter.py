@@ -95,8 +95,14 @@ class Machine(Resumable):
     carried_spans: list[int] = field(default_factory=list)
     answered: bool = False
     """True if content has started. Until then, whitespace between parts is layout."""
+    thinks: bool = True
+    """True if reasoning may start here: at the start of an answer, after a call, and after an end of turn."""
     mentioned: bool = False
-    """True if the text contained a reasoning marker that isn't part of the format."""
+    """True if the answer contained a marker of reasoning, which may have been text."""
+    split: int = 0
+    """Position of an end marker of reasoning without a start marker. Content before it is reasoning. 0 if there is no such marker."""
+    unended: int = 0
+    """Position before which no start marker of reasoning has an end marker."""
     fenced: bool = False
     """True if a Markdown fence around a call is open."""
     frames: list[Frame] = field(default_factory=list)
@@ -357,6 +363,7 @@ class Machine(Resumable):
             start = -self.base
         if text := self.buffer[start:end]:
             self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
+            self.thinks = self.thinks and text.isspace()
         self.add_span(role, self.base + end)
         self.at = end
 
@@ -402,6 +409,10 @@ class Machine(Resumable):
     def final_spans(self) -> list[tuple[Role, int]]:
         """Return the roles and ends of the final spans, which backtracking can't change."""
         spans = list(zip(self.span_roles, self.span_ends, strict=True))
+        if self.split and self.final:  # Until the end, spans are final too, and describe the events.
+            spans = [
+                (Role.REASONING if role is Role.CONTENT and end <= self.split else role, end) for role, end in spans
+            ]
         if self.frames:
             frame = self.frames[0]
             del spans[frame.spans :]

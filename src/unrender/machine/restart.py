@@ -14,7 +14,22 @@ from unrender.nodes import Role
 from unrender.values.resumable import Resumable
 
 _STATE = (
-    *("pc", "answered", "mentioned", "fenced", "serial", "left", "recover", "broke", "wanted", "reread", "searched"),
+    *(
+        "pc",
+        "answered",
+        "thinks",
+        "mentioned",
+        "split",
+        "unended",
+        "fenced",
+        "serial",
+        "left",
+        "recover",
+        "broke",
+        "wanted",
+        "reread",
+        "searched",
+    ),
     *("barrier", "cut_from", "calls", "closed", "loose", "separated", "refused", "stack", "tag", "counted"),
 )
 """Fields of a machine that a reader of calls may change, besides its texts, spans, events and backtracking points."""
