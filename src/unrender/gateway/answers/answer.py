@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -144,6 +144,8 @@ class Answer:
                 # The answer was there before its call was healed, so the client gets that answer, not the error.
                 _log.warning("request %s: healing failed: %s", self.request_id, error)
                 last += choice.finish()
+            if choice.broke and not choice.fits(self.ask.limit):
+                last = [*choice.release(), *choice.finish()]
             job = self._rest(index) if choice.broke else None
         yield b"".join([*held, await self._end(index, last)])
 
@@ -152,6 +154,7 @@ class Answer:
         choice = self.choices[index]
         # An engine that is stopped early doesn't report the prompt's token count, and some engines never do. The choices share the prompt,
         # so counting it for the first choice is enough.
+        cut_off = tuple(_cut_off(choice, self.ask.limit))
         if choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
@@ -159,6 +162,7 @@ class Answer:
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
+        lacking += (*cut_off, *choice.mismatched)
         lacking += tuple(f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
@@ -176,14 +180,14 @@ class Answer:
 
     async def _can_heal(self, choice: Choice) -> bool:
         # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
-        return await asyncio.to_thread(choice.can_heal, self.model.capabilities)
+        return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.ask.limit)
 
     def _rest(self, index: int) -> Job:
         """Return the job that continues after the valid part of a broken call."""
         choice = self.choices[index]
         turn, grammar = choice.go_on()
         job = self._job(index)
-        limit = None if job.limit is None else max(job.limit - choice.counted.completion_tokens, 1)
+        limit = None if job.limit is None else job.limit - choice.counted.completion_tokens
         return replace(job, turn=self.model.sent(turn), grammar=grammar, limit=limit)
 
     async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
@@ -253,6 +257,17 @@ class Answer:
             await queue.put(error)
 
 
+def _cut_off(choice: Choice, limit: int | None) -> Iterator[str]:
+    """Yield a warning if the engine cut the answer off before the request's token limit."""
+    if choice.outcome.reason != "length" or choice.usage is None:
+        return
+    tokens = choice.usage.completion_tokens
+    if limit is None:
+        yield f"the answer was cut off after {tokens} tokens; set a token limit to allow more"
+    elif tokens < limit:
+        yield f"the answer was cut off after {tokens} of {limit} tokens, at the end of the engine's context"
+
+
 def _failure(error: EngineError) -> Failure:
     """Return the error for the client: an invalid request if the engine reports one, otherwise an engine error."""
     # Check the message before the status: some engines report this with 500, others in a stream that began with 200.
@@ -264,5 +279,5 @@ def _failure(error: EngineError) -> Failure:
         return invalid(said, param="messages", code=CONTEXT)
     if error.status in (400, 413, 422):
         return invalid(f"the engine rejected the request: {error.message}")
-    kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
-    return Failure(kind, f"the engine failed: {error.message}")
+    kind = {429: Kind.LIMITED, 503: Kind.BUSY}.get(error.status or 0, Kind.ENGINE)
+    return Failure(kind, f"the engine failed: {error.message}", retry_after=error.retry_after or "1")
