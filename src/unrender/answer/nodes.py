@@ -169,6 +169,8 @@ class Calls(nodes.AnswerPart):
     """True if calls have no marker. After content, a line that starts with a tool's name is a call."""
     sibling: bool = False
     """True for the syntax of another common format. Calls in this syntax must start a line, end the answer, and match their schemas."""
+    alone: bool = False
+    """True if calls in this syntax must also be the whole answer, without damage."""
     forbidden: bool = False
     """True if calls are forbidden. Empty blocks of calls between special tokens are ignored, and all other calls are text."""
     tools: tuple[Tool, ...] | None = None
