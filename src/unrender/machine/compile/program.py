@@ -263,13 +263,23 @@ class _Compiler:
         shared = [entry for entry in found if entry.opening.opener in own]
         others = [entry for entry in found if entry not in shared]
         if others:
-            tried = tuple(dict.fromkeys(entry.target for entry in others))
-            at = self.code.emit(Attempt(tried, self.answer, reported=False))
-            # Models also write fences without a language.
-            heads = {"```" if it.startswith("```") else it for it in (entry.opening.opener for entry in others)}
-            openers = Finder(lead + head for head in heads for lead in ("", "\n", "\n\n"))
-            self.answer = self.code.emit(Look(openers, at), Jump(self.answer))
+            self.answer = self._at_start(others)
         return self.answer, shared
+
+    def _at_start(self, entries: Sequence[_Entry]) -> int:
+        """Emit the code that tries calls at the start of an answer, according to the marker there. Return its address."""
+        # Models also write fences without a language.
+        found = [(entry.opening.opener, entry.target) for entry in entries]
+        found = [("```" if opener.startswith("```") else opener, target) for opener, target in found]
+        heads = sorted({head for head, _ in found}, key=len, reverse=True)
+        finders = [Finder(lead + head for lead in ("", "\n", "\n\n")) for head in heads]
+        looks = []
+        for head, finder in zip(heads, finders, strict=True):
+            targets = dict.fromkeys(target for opener, target in found if head.startswith(opener))
+            looks.append(Look(finder, self.code.emit(Attempt(tuple(targets), self.answer, reported=False))))
+        told_apart = self.code.emit(*looks, Jump(self.answer))
+        every = Finder(literal for finder in finders for literal in finder.literals)
+        return self.code.emit(Look(every, told_apart), Jump(self.answer))
 
     def _empty_calls(self, hub: _Hub, calls: Calls) -> Iterator[_Entry]:
         """Emit the code that drops empty blocks where calls are forbidden."""
