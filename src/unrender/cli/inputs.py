@@ -17,8 +17,8 @@ from typing import Any
 import click
 
 from unrender import ChatTemplate, Turn, UnrenderError
+from unrender.cli.outputs import STANDARD_STREAM, standard_input, write_whole
 from unrender.cli.terminal import print_document
-from unrender.outputs import STANDARD_STREAM, standard_input, write_whole
 
 QUESTION = [{"role": "user", "content": "Hello"}]
 """The default conversation."""

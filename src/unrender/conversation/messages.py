@@ -114,7 +114,7 @@ def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Co
     keys = template.facts.attribute_names.union(known)
     conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
     for note in notes:
-        warnings.warn(note, TemplateWarning, stacklevel=4)
+        warnings.warn(note, TemplateWarning, stacklevel=5)
     return conversation
 
 

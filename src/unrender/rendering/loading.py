@@ -102,6 +102,10 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     A hub id requires the `hub` extra and downloads a few small files. Raises `TemplateError` if the model or its chat template isn't found.
     """
     path = Path(path_or_id)
+    if "{%" in str(path) or "{{" in str(path):
+        raise TemplateError(
+            f"{_short(path)}: expected a path or a Hugging Face id, found Jinja source; use ChatTemplate.from_string"
+        )
     with _reading(path):  # `is_dir` raises `OSError` for a name that is too long.
         if path.is_dir():
             return load_directory(path)
