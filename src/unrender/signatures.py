@@ -26,6 +26,7 @@ from types import FunctionType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from unrender.errors import RequestError, UnrenderError
+from unrender.limits import MAX_LISTED
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,12 +55,17 @@ class _Kind:
 
 
 def _is_iterable(value: Any) -> bool:
-    return hasattr(value, "__iter__") and not isinstance(value, str | bytes | bytearray | Mapping)
+    """Return True for any iterable except text and bytes."""
+    return hasattr(value, "__iter__") and not isinstance(value, str | bytes | bytearray)
+
+
+def _is_sized(value: Any) -> bool:
+    return _is_iterable(value) and hasattr(value, "__len__")
 
 
 def _is_list(value: Any) -> bool:
-    """Return True for lists, sets and arrays."""
-    return _is_iterable(value) and hasattr(value, "__len__")
+    """Return True for lists and arrays, and for sets, whose order doesn't matter to some functions."""
+    return _is_sized(value) and not isinstance(value, Mapping)
 
 
 _ANY = _Kind("anything", (object,))
@@ -73,7 +79,7 @@ _KINDS: Mapping[str, _Kind] = {
     "PathLike": _Kind("a path", (PathLike,)),
     "Mapping": _Kind("a mapping", (dict, Mapping)),
     "Sequence": _LIST,
-    "Collection": _LIST,
+    "Collection": _Kind("a list", (list, tuple), _is_sized),
     "list": _LIST,
     "tuple": _LIST,
     "Iterable": _Kind("an iterable", (list, tuple), _is_iterable),
@@ -242,13 +248,31 @@ def found(value: Any) -> str:
     return f"{value!r:.60}" if value is None or isinstance(value, _PLAIN) else type(value).__name__
 
 
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the known name that is most similar to a misspelled one, or "" if the similarity, from 0 to 1, is below `cutoff`."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- needed only after a mistake
+
+    return next(iter(get_close_matches(name, [*known], n=1, cutoff=cutoff)), "")
+
+
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return a suggestion for a misspelled name, to append to an error message, or "" if no known name is similar.
+    """Return a suggestion to append to an error message, or "" if no known name is similar.
 
     >>> did_you_mean("requierd", ["auto", "none", "required"])
     "; did you mean 'required'?"
     """
-    from difflib import get_close_matches  # noqa: PLC0415 -- needed only after a mistake
+    meant = nearest(name, known, cutoff=cutoff)
+    return f"; did you mean {meant!r}?" if meant else ""
 
-    near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f"; did you mean {near[0]!r}?" if near else ""
+
+def expected_one_of(where: str, known: Iterable[str], value: Any, *, what: str = "") -> str:
+    """Return the error message for a value that isn't one of the known names.
+
+    `where` is the name of the argument or the path, and `what` says what is named.
+
+    >>> expected_one_of("engine", ["vllm", "sglang"], "vlm")
+    "engine: expected one of ['vllm', 'sglang'], found 'vlm'; did you mean 'vllm'?"
+    """
+    names = list(known)
+    listed = names if len(names) <= MAX_LISTED else [*names[:MAX_LISTED], "…"]
+    return f"{where}: expected one of {what}{listed}, found {value!r:.60}{did_you_mean(str(value), names)}"

@@ -11,7 +11,6 @@ import json
 import os.path
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from os import PathLike
 from types import MappingProxyType
@@ -45,7 +44,7 @@ from unrender.lint.conversations import (
 )
 from unrender.proof.split import common_prefix
 from unrender.rendering.template import Rendering
-from unrender.signatures import checked
+from unrender.signatures import checked, did_you_mean, nearest
 
 
 class Severity(StrEnum):
@@ -115,11 +114,8 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
     for messages, tools in _ORDINARY.values():
         rendering = subject.unaided(messages, tools)
         if name := missing_variable(rendering, subject.template):
-            near = get_close_matches(
-                name, [*subject.template.facts.sets, "messages", "tools", "add_generation_prompt"], n=1
-            )
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            yield Symptom(f"{name!r} is undefined{meant}", messages, line=rendering.line)
+            known = [*subject.template.facts.sets, "messages", "tools", "add_generation_prompt"]
+            yield Symptom(f"{name!r} is undefined{did_you_mean(name, known)}", messages, line=rendering.line)
             return
     for meant in ("messages", "tools"):
         # `{% for message in mesages %}` writes nothing and raises no error, so look for misspelled names.
@@ -132,7 +128,7 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
 def _misspelled(subject: Subject, name: str) -> str:
     """Return a similar variable that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
     read = subject.template.variables if subject.template.source else ()
-    return "" if name in read else next(iter(get_close_matches(name, read, n=1, cutoff=_MISSPELLED)), "")
+    return "" if name in read else nearest(name, read, cutoff=_MISSPELLED)
 
 
 @_rule(

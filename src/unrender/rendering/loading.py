@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 from unrender.errors import TemplateError
 from unrender.json_values import frozen
 from unrender.limits import MAX_FILE, MAX_GGUF_DEPTH, MAX_GGUF_VALUES, MAX_SHOWN
+from unrender.signatures import expected_one_of
 
 _log = logging.getLogger("unrender.template")
 
@@ -75,8 +76,7 @@ class LoadedTemplates:
         if name is None:
             return self
         if name not in self.sources:
-            found = f"chat_template: expected one of {sorted(self.sources)}, found {name!r:.60}"
-            raise TemplateError(f"{self.origin}: {found}")
+            raise TemplateError(f"{self.origin}: {expected_one_of('chat_template', sorted(self.sources), name)}")
         return replace(self, sources={DEFAULT: self.sources[name]})
 
     def __post_init__(self) -> None:
