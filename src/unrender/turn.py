@@ -10,9 +10,9 @@ from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mappi
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
+from unrender.errors import ExtendError, GrammarError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
@@ -24,6 +24,7 @@ from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
 from unrender.parser.streaming import Parser
+from unrender.signatures import checked
 
 if TYPE_CHECKING:
     from unrender.dialects.constraint import Constraint, Engine
@@ -79,6 +80,7 @@ class Constrained:
         starts = triggers(rest) if lazy else ()
         return Constraint(grammar=grammar, triggers=starts, stop=turn.stop, preserved_tokens=turn.preserved_tokens)
 
+    @checked
     def sample(self, seed: int) -> str:
         """Return a random text that the grammar allows. The same `seed` always returns the same text."""
         return self._remainder.drawer()(seed).text
@@ -242,6 +244,7 @@ class Turn(Constrained):
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
+    @checked
     def parser(
         self,
         *,
@@ -271,6 +274,7 @@ class Turn(Constrained):
             special_tokens=special_tokens,
         )
 
+    @checked
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
         """Return a parser for this turn from a saved `Parser.state`, e.g. from another process.
 
@@ -278,12 +282,14 @@ class Turn(Constrained):
         """
         return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
+    @checked
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Parse a complete answer into a message. Model output never raises an error. `ids` is as in `parser`."""
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
 
+    @checked
     def stream(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -307,6 +313,7 @@ class Turn(Constrained):
         parser = self.parser(strict=strict, policy=policy, ids=ids)
         return AnswerStream(parser, chunks, added=parser.feed, finished=parser.finish)
 
+    @checked
     def openai_chunks(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -335,6 +342,7 @@ class Turn(Constrained):
 
         return AnswerStream(parser, chunks, added=lambda text: choice.chunks(parser.feed(text)), finished=finished)
 
+    @checked
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return the `Healing` of the first broken call of an answer, or None if no call can be healed.
 
@@ -429,6 +437,7 @@ class Turn(Constrained):
         """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
 
+    @checked
     def next(
         self,
         answer: str | ParsedAnswer,
@@ -472,9 +481,6 @@ class Turn(Constrained):
         >>> turn.next("Hi!", [{"role": "user", "content": "Bye"}]).prompt
         '<user>Hello</><assistant>Hi!</><user>Bye</><assistant>'
         """
-        _check_words(
-            answer="" if isinstance(answer, ParsedAnswer) else answer, thoughts=thoughts, unfinished=unfinished
-        )
         if self._source is None:
             raise ExtendError(
                 "expected a turn of ChatTemplate.prepare or prepare_rendered, found one created directly", "state"
@@ -494,7 +500,7 @@ class Turn(Constrained):
             answer = ParsedAnswer(text=answer, parser=parser)
         turn = self._source.next(self, answer, messages, how)
         for note in turn.warnings:
-            warnings.warn(note, TemplateWarning, stacklevel=2)
+            warnings.warn(note, TemplateWarning, stacklevel=3)
         return turn
 
     @property
@@ -527,18 +533,6 @@ class _Broken:
 
 _REST_STEPS = 20_000
 """Maximum number of steps to check whether an engine obeyed a grammar."""
-_WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
-"""The allowed values of `Turn.next`'s arguments."""
-
-
-def _check_words(**given: Any) -> None:
-    """Raise `RequestError` for an argument that isn't a string or isn't one of its allowed values."""
-    for name, value in given.items():
-        words = _WORDS.get(name, ())
-        if not isinstance(value, str) or (words and value not in words):
-            raise RequestError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
-
-
 def generated_format(format: Format, prefill: str) -> Format:
     """Return the format of the text after `prefill`.
 
