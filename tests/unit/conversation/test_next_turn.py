@@ -412,7 +412,7 @@ def test_results_of_failed_and_unknown_calls_go_by_their_ids():
     calls = (*parser.message.tool_calls, *parser.message.failed_calls)
     results = [call.result(f"{call.name} {call.status}") for call in calls]
 
-    new = turn.next(ParsedAnswer(text=answer, parser=parser), results)
+    new = turn.next(ParsedAnswer(parser=parser), results)
 
     assert [(call.name, call.offered, call.status) for call in calls] == [
         ("now", True, "complete"),
