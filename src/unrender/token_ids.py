@@ -17,16 +17,19 @@ text of a special token, the prompt is split inside that text, so no tokenizer o
 
 from __future__ import annotations
 
+import hashlib
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from unrender import Event, Message, Parser
+from unrender.cache import Cache
 from unrender.errors import TokenizerError
 from unrender.format.tokens import literal_texts
-from unrender.limits import MAX_FEW
+from unrender.limits import MAX_FEW, MAX_FILE
 from unrender.types import ParsedAnswer
 
 __all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
@@ -80,6 +83,32 @@ class Detokenizer:
     def text(self, ids: Sequence[int]) -> str:
         """Return the text of ids, including special tokens."""
         return self._tokenizer.decode(ids, skip_special_tokens=False) if ids else ""
+
+
+class PromptTexts:
+    """Texts of growing prompts. Text that is known from an earlier turn isn't decoded again, so a turn's cost doesn't depend on its prompt.
+
+    Several conversations may share an object. Texts that haven't been used for the longest time are dropped.
+    """
+
+    __slots__ = ("_known", "_tokenizer")
+
+    def __init__(self, tokenizer: Decoder) -> None:
+        self._tokenizer = tokenizer
+        self._known: Cache[str] = Cache(MAX_FILE)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text of a prompt's ids."""
+        known = self._known.get(_digest(ids))
+        return Detokenizer(self._tokenizer).text(ids) if known is None else known
+
+    def keep(self, ids: Sequence[int], text: str) -> None:
+        """Store the text of a prompt for later calls of `text`."""
+        self._known.put(_digest(ids), text, len(text))
+
+
+def _digest(ids: Sequence[int]) -> bytes:
+    return hashlib.blake2b(array("q", ids).tobytes(), digest_size=16).digest()
 
 
 class TokenParser:

@@ -210,7 +210,9 @@ class Turn(Constrained):
         reasoning or calls. If no string is left, generation ends at the model's end-of-sequence token.
         """
         inside = tuple(self._unfinished())
-        return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
+        texts = [text for text in self.format.turn.all_ends if not any(text in part for part in inside)]
+        # After `<|im_end|>`, there's no need to wait for `<|im_end|><|endofturn|>`.
+        return tuple(text for text in texts if not any(text != other and text.startswith(other) for other in texts))
 
     def _unfinished(self) -> Iterator[str]:
         """Yield the markers that may occur before the answer is complete. They are those around reasoning, or before content and calls."""
