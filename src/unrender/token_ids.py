@@ -38,6 +38,8 @@ _HALF = "\ufffd"
 """Replacement character that decoders return for an incomplete character."""
 _PROBES = ("x", " x", "\nx")
 """Strings for checking that a tokenizer adds no space to text after an anchor."""
+_CLEANS = "clean_up_tokenization_spaces"
+"""Name of an option of transformers, and of a tokenizer's attribute with the option's default."""
 _ANCHORS = 8
 """Maximum number of special tokens to try as an anchor."""
 
@@ -49,13 +51,22 @@ class Decoder(Protocol):
         """Return the text of `ids`."""
 
 
+def exact_options(tokenizer: Any) -> dict[str, bool]:
+    """Return the options with which a tokenizer decodes ids without removing special tokens or spaces."""
+    options = {"skip_special_tokens": False}
+    # Some tokenizers of transformers turn ` .` into `.`, which changes arguments such as `git add . `. Those of other libraries don't have
+    # this option.
+    return {**options, _CLEANS: False} if hasattr(tokenizer, _CLEANS) else options
+
+
 class Detokenizer:
     """Incremental decoder. Text is returned as soon as no later id can change it."""
 
-    __slots__ = ("_given", "_held", "_tokenizer")
+    __slots__ = ("_given", "_held", "_options", "_tokenizer")
 
     def __init__(self, tokenizer: Decoder) -> None:
         self._tokenizer = tokenizer
+        self._options = exact_options(tokenizer)
         self._held: list[int] = []
         """The latest ids: the pending ones, preceded by some decoded ids that determine the spacing."""
         self._given = 0
@@ -82,7 +93,7 @@ class Detokenizer:
 
     def text(self, ids: Sequence[int]) -> str:
         """Return the text of ids, including special tokens."""
-        return self._tokenizer.decode(ids, skip_special_tokens=False) if ids else ""
+        return self._tokenizer.decode(ids, **self._options) if ids else ""
 
 
 class PromptTexts:

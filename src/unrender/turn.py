@@ -117,6 +117,19 @@ class Healing(Constrained):
         return self.turn.prompt
 
     @property
+    def shortest(self) -> int:
+        """Number of characters in a short rest, and so an upper limit of the tokens that the shortest rest needs."""
+        from unrender.dialects.sample import drawer  # noqa: PLC0415 -- imported on use
+
+        return len(drawer(self._remainder.grammar(), budget=0)(0).text)
+
+    def accepts(self, text: str) -> bool:
+        """Return True if `text` may be the start of the rest. An engine that ignores the grammar generates other text."""
+        from unrender.dialects.remainder import reach  # noqa: PLC0415 -- imported on use
+
+        return reach(self._remainder.grammar(), text, _REST_STEPS) in (None, len(text))
+
+    @property
     def _turn(self) -> Turn:
         return self.turn
 
@@ -528,6 +541,8 @@ class _Broken:
     status: CallStatus
 
 
+_REST_STEPS = 20_000
+"""Maximum number of steps to check whether an engine obeyed a grammar."""
 _WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
 """The allowed values of `Turn.next`'s arguments."""
 
@@ -549,4 +564,4 @@ def generated_format(format: Format, prefill: str) -> Format:
     if not worded or prefill:
         return format
     turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
-    return replace(format, reasoning=Reasoning(), turn=turn)
+    return format._with(reasoning=Reasoning(), turn=turn)

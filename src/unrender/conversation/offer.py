@@ -101,7 +101,7 @@ def _speaking(format: Format, declared: Declared) -> Format:
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
     # Tolerate the template's own calls, because the model may still write them.
-    alone = replace(format, tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
+    alone = format._with(tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
     merged = with_declared(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,

@@ -161,4 +161,4 @@ def with_tokens_of(format: Format, made: Identity) -> Format:
     markers.
     """
     texts = (*literals_of(made.grammar), *ends_of(format.turn))
-    return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))
+    return format._with(preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))

@@ -22,11 +22,9 @@ from unrender import ChatTemplate, Event, GrammarError, Message, Parser, Templat
 from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.rendering.loading import LoadedTemplates
+from unrender.token_ids import Detokenizer, exact_options
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
-
-AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-"""Options that make a tokenizer decode output without removing special tokens or spaces."""
 
 
 class Decodes(Protocol):
@@ -79,7 +77,7 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
     With `finish_reason="length"`, an unclosed call counts as truncated. Model output never raises an error.
     """
     parser = turn.parser()
-    parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **AS_WRITTEN))
+    parser.feed(Detokenizer(tokenizer).text(_unpadded(ids, tokenizer.pad_token_id)))
     parser.finish(finish_reason)
     return parser.message
 
@@ -104,7 +102,7 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
         """Feeds the text of each token to a parser."""
 
         def __init__(self) -> None:
-            super().__init__(tokenizer, skip_prompt=True, **AS_WRITTEN)
+            super().__init__(tokenizer, skip_prompt=True, **exact_options(tokenizer))
             self.parser: Parser = turn.parser()
 
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
@@ -225,7 +223,7 @@ class _Ended:
     """Checks each sequence for a stop string at its end."""
 
     def __init__(self, turn: Turn, tokenizer: Decodes) -> None:
-        self._stops, self._tokenizer = turn.stop, tokenizer
+        self._stops, self._decoded = turn.stop, Detokenizer(tokenizer)
         self._most = max((len(stop.encode()) for stop in turn.stop), default=0)
         """Maximum length of a stop string in tokens."""
         self._start = 0
@@ -238,5 +236,5 @@ class _Ended:
         return importlib.import_module("torch").tensor([*map(self._stopped, late)], device=input_ids.device)
 
     def _stopped(self, ids: Sequence[int]) -> bool:
-        text = self._tokenizer.decode(ids, **AS_WRITTEN)
+        text = self._decoded.text(ids)
         return any(stop in text for stop in self._stops)

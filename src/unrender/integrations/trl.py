@@ -25,8 +25,8 @@ from typing import Any, Literal, TypeVar, get_args
 from unrender import ChatTemplate, Message, Policy, RequestError, ToolCall
 from unrender.errors import ExportError, ExtendError
 from unrender.integrations.rendered import lenient_turn
-from unrender.integrations.transformers import AS_WRITTEN, chat_template
-from unrender.token_ids import PromptEncoder
+from unrender.integrations.transformers import chat_template
+from unrender.token_ids import Detokenizer, PromptEncoder
 from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
@@ -256,7 +256,7 @@ class _Responses:
     """Implementation of a tokenizer's `parse_response`."""
 
     def __init__(self, tokenizer: Any, template: ChatTemplate) -> None:
-        self._tokenizer = tokenizer
+        self._decoded = Detokenizer(tokenizer)
         self._template = template
 
     def __call__(
@@ -283,7 +283,7 @@ class _Responses:
             return given
         if given and not isinstance(given[0], int):
             return [self._texts(one) for one in given]
-        return str(self._tokenizer.decode(list(given), **AS_WRITTEN))
+        return self._decoded.text(list(given))
 
 
 def _as_trained(message: Message) -> dict[str, Any]:

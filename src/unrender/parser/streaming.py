@@ -595,7 +595,9 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
         stops = now.finder.literals if isinstance(now, UpTo) else ()
         return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
     if not wanted and asked.scanner is not None:
-        return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
+        reader = asked.restart.reader if asked.restart else None
+        suffix = reader.view.suffix if reader and reader.valued else None
+        return ("more of the value", *_quoted(getattr(suffix, "literals", ())))
     after = asked.program[asked.pc]
     if not wanted and isinstance(after, FreeText):
         return (_TEXT[after.role], *_quoted(after.table))

@@ -7,6 +7,7 @@ necessarily complete: the reader has to check for the engine's final event.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -21,6 +22,12 @@ SHOWN = 300
 _MOST = 10**12
 """Upper limit for valid token counts."""
 _TRANSIENT = (502, 503, 504)
+_WAIT = re.compile(r"[0-9A-Za-z,: ]{1,40}")
+"""Matches a valid `retry-after` header: seconds or a date."""
+_BYTE_ORDER_MARK = "\ufeff".encode()
+"""Bytes that may precede the first event of a stream."""
+_FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
+"""Finish reasons of engines, as in `Piece.finish`. All others are "stop"."""
 _decode = json.JSONDecoder().raw_decode
 _QUICK = aiohttp.ClientTimeout(total=10)
 """Timeout for all requests except those that generate answers."""
@@ -35,6 +42,7 @@ class Connection:
 
     def __init__(self, url: str, *, key: str = "", idle_timeout: float = 300.0) -> None:
         self.url: str = url.rstrip("/")
+        self._key = key
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_timeout)
         self._session: aiohttp.ClientSession | None = None
@@ -49,7 +57,7 @@ class Connection:
         async with self._request(path, body, headers, self._timeout) as response:
             # A line may arrive in thousands of reads. Joining the parts after each read would copy the line thousands of times.
             rest: list[bytes] = []  # an unfinished line, joined once
-            size = 0
+            size, mark = 0, _BYTE_ORDER_MARK
             while chunk := await response.content.readany():
                 rest.append(chunk)
                 size += len(chunk)
@@ -57,6 +65,7 @@ class Connection:
                     lines = b"".join(rest).split(b"\n")
                     last = lines.pop()
                     rest, size = [last], len(last)
+                    lines[0], mark = lines[0].removeprefix(mark), b""
                     if left := [line for line in lines if line]:
                         yield left
                 # The limit applies to one line, not to the answer: `size` counts only the unfinished line.
@@ -107,8 +116,13 @@ class Connection:
             ) as response:
                 if response.status != 200:
                     said = f"{response.status} {_reason(await response.content.read(MAX_LINE))}"
-                    transient = response.status in _TRANSIENT
-                    raise EngineError(said, where=where, status=response.status, transient=transient)
+                    raise EngineError(
+                        said.replace(self._key, "***") if self._key else said,
+                        where=where,
+                        status=response.status,
+                        transient=response.status in _TRANSIENT,
+                        retry_after=wait if _WAIT.fullmatch(wait := response.headers.get("retry-after", "")) else "",
+                    )
                 yield response
         except TimeoutError as error:
             raise EngineError("the engine doesn't respond", where=where, transient=response is None) from error
@@ -117,6 +131,9 @@ class Connection:
             begun = response is not None and bool(response.content.total_bytes)
             said = "the engine closed the stream" if response else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
+
+
+_CUT = "the engine closed the stream before its final event"
 
 
 class HttpEngine:
@@ -147,6 +164,7 @@ class HttpEngine:
         """Yield the pieces of the engine's answer."""
         body, read = await self._body(job), self._reader(job)
         left: int | None = None
+        finished = False
         async with aclosing(self._connection.lines(self._path(job), body, job.headers)) as reads:
             async for lines in reads:
                 left = len(lines)
@@ -154,12 +172,15 @@ class HttpEngine:
                     left -= 1
                     pieces, last = read(line)
                     for piece in pieces:
+                        finished = finished or piece.finish is not None
                         yield piece._replace(more=True) if left else piece
+                    if last and not finished:
+                        raise EngineError(_CUT, where=self._where)
                     if last:
                         return
-        raise EngineError(
-            "the engine closed the stream before its final event", where=self._where, transient=left is None
-        )
+        # Some engines end a complete answer without the final event.
+        if not finished:
+            raise EngineError(_CUT, where=self._where, transient=left is None)
 
     async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:
         """Return the JSON object from a path."""
@@ -186,7 +207,7 @@ class Said(dict[str, Any]):
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
-            raise EngineError(f"expected an object, found {value!r:.80}", where=where)
+            raise EngineError(f"expected an object, found {type(value).__name__}", where=where)
         # Some engines respond with 200 and report the error in the body.
         if error := value.get("error"):
             code = error.get("code") if isinstance(error, dict) else None
@@ -198,7 +219,7 @@ class Said(dict[str, Any]):
         """Return the string field `name`, or "" if it is absent. Raises `EngineError` if the field has another type."""
         text = self.get(name)
         if text is not None and not isinstance(text, str):
-            raise EngineError(f"{name}: expected text, found {text!r:.80}", where=self._where)
+            raise EngineError(f"{name}: expected text, found {type(text).__name__}", where=self._where)
         return text or ""
 
     def listed(self, name: str) -> list[Said]:
@@ -207,7 +228,7 @@ class Said(dict[str, Any]):
         """
         found = self.get(name)
         if found is not None and not isinstance(found, list):
-            raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=self._where)
+            raise EngineError(f"{name}: expected a list of objects, found {type(found).__name__}", where=self._where)
         return [Said(item, self._where) for item in found or ()]
 
     def number(self, *names: str) -> int:
@@ -218,9 +239,9 @@ class Said(dict[str, Any]):
         return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
 
     def ending(self, name: str) -> str | None:
-        """Return the finish reason in the field `name`, "stop" or "length"; None before the end."""
+        """Return the finish reason in the field `name`, as in `Piece.finish`; None before the end."""
         reason = self.text(name)
-        return None if not reason else "length" if reason == "length" else "stop"
+        return _FINISHES.get(reason, "stop") if reason else None
 
 
 def parsed(data: bytes, where: str) -> Any:
@@ -230,7 +251,8 @@ def parsed(data: bytes, where: str) -> Any:
         value, end = _decode(text)  # for a short line, this takes half as long as `json.loads`
         return value if end == len(text) else json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EngineError(f"expected JSON, found {data[:SHOWN]!r}", where=where) from error
+        # The data may be text of the model, which is neither logged nor sent.
+        raise EngineError(f"expected JSON, found {len(data)} bytes of something else", where=where) from error
 
 
 def event(line: bytes, where: str) -> Said | None:

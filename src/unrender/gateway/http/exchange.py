@@ -36,7 +36,6 @@ _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _FORWARDED = ("traceparent", "tracestate")
 """Headers that are forwarded to the engine, unless they contain invalid characters."""
 _PLAIN = re.compile(r"[ -~]{1,512}")
-_RETRY_AFTER = (b"retry-after", b"1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ class Exchange:
         )
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
-        with gateway.slot():
+        with gateway.slot(ask.choices):
             # The watcher detects a disconnect, because nothing else reads from the connection during the answer.
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:
@@ -234,8 +233,8 @@ class Exchange:
         if self._stream is not None and self._stream.begun and self._answer is not None:
             await self._stream.end(self._answer.surface.failed(failure))
             return
-        if failure.kind is Kind.BUSY:
-            self._own.append(_RETRY_AFTER)
+        if failure.kind in (Kind.BUSY, Kind.LIMITED):
+            self._own.append((b"retry-after", failure.retry_after.encode()))
         await self._json(self._api.statuses.get(failure.kind, failure.kind.status), self._api.refusal(failure))
 
     async def _json(self, status: int, body: Mapping[str, Any]) -> None:

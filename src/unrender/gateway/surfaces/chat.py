@@ -250,6 +250,7 @@ class ChatSurface(Surface):
 _TYPES = {
     Kind.UNAUTHENTICATED: "authentication_error",
     Kind.BUSY: "overloaded_error",
+    Kind.LIMITED: "rate_limit_error",
     Kind.ENGINE: "engine_error",
     Kind.TIMEOUT: "timeout_error",
     Kind.INTERNAL: "server_error",

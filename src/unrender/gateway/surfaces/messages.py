@@ -347,6 +347,7 @@ _TYPES = {
     Kind.NOT_FOUND: "not_found_error",
     Kind.TOO_LARGE: "request_too_large",
     Kind.BUSY: "overloaded_error",
+    Kind.LIMITED: "rate_limit_error",
     Kind.ENGINE: "api_error",
     Kind.TIMEOUT: "timeout_error",
     Kind.INTERNAL: "api_error",

@@ -96,7 +96,7 @@ def test_answer_is_whole(kind, size):
 @each_kind
 def test_answer_that_is_cut_is_an_error(kind):
     """Cut anywhere, even where the connection ends in good order, the answer is not taken for a whole one."""
-    last_word = kind.answer.rindex(b"[DONE]" if kind.path == "/v1/completions" else b"}")
+    last_word = kind.answer.rindex(b'"stop"}]}' if kind.path == "/v1/completions" else b"}")
     cuts = {*range(0, last_word, 37), *range(last_word - 15, last_word + 1)}
 
     async def run():
@@ -107,6 +107,61 @@ def test_answer_that_is_cut_is_an_error(kind):
             assert "".join(TEXTS).startswith("".join(piece.text for piece in before))
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", [KINDS["vllm"], MAKERS["openai"]], ids=["vllm", "openai"])
+def test_complete_answer_needs_no_final_event(kind):
+    """An answer with a finish reason is complete, even if the stream ends without `[DONE]` or without usage."""
+    own = replace(KINDS["vllm"], make=kind) if callable(kind) else kind
+    for end in (b"data: [DONE]", b'data: {"choices": [], "usage"'):
+        _, pieces = asyncio.run(generated(own, [own.answer.partition(end)[0]]))
+
+        assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
+        assert [piece.finish for piece in pieces if piece.finish] == ["stop"]
+
+
+@each_kind
+def test_byte_order_mark_is_skipped(kind):
+    """A byte order mark before the first event, even in several reads, is no part of the answer."""
+    _, pieces = asyncio.run(generated(kind, [b"\xef", 0.01, b"\xbb\xbf" + kind.answer]))
+
+    assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("eos", "stop")]
+)
+def test_finish_reason_is_the_engines(theirs, ours):
+    """The finish reasons that clients know are passed on."""
+    kind = KINDS["vllm"]
+    _, pieces = asyncio.run(generated(kind, [kind.answer.replace(b'"stop"', f'"{theirs}"'.encode())]))
+
+    assert [piece.finish for piece in pieces if piece.finish] == [ours]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Incorrect API key provided: secret", "Incorrect API key provided: ***"),
+        ("no such key: sk-abcdefgh1234", "no such key: ***"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ("cannot reach postgres://me:hunter2@host/db", "cannot reach postgres://***@host/db"),
+        ("max_tokens must be below 4096 tokens", "max_tokens must be below 4096 tokens"),
+    ],
+)
+def test_keys_in_errors_of_engines_are_hidden(text, shown):
+    """An engine may quote a key. Neither the client nor the log sees it."""
+    _, (error,) = asyncio.run(generated(KINDS["ollama"], {"error": text}, status=401))
+
+    assert error.message == f"401 {shown}"
+    assert text not in str(error) or text == shown
+
+
+def test_text_that_is_no_json_is_not_shown():
+    """A line that isn't JSON may be text of the model."""
+    _, (error,) = asyncio.run(generated(KINDS["llama-server"], [b"data: a word that nobody may log\n\n"]))
+
+    assert "nobody" not in f"{error} {error.message}"
 
 
 @each_kind
@@ -189,6 +244,20 @@ def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
     others = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1000}]}, "/tokenize": {"count": 300}}
 
     engine, _ = asyncio.run(generated(replace(KINDS["vllm"], others=others), work=job(limit=limit)))
+
+    assert engine.asked[-1][1]["max_tokens"] == sent
+
+
+@pytest.mark.parametrize(
+    ("context", "limit", "sent"),
+    [(100_000, 99_990, 99_990), (100_000, None, 4096), (0, None, 4096), (2000, None, 1000), (0, 9000, 9000)],
+)
+def test_engine_that_cannot_count_gets_the_limit_that_was_asked(context, limit, sent):
+    """Only a context whose room is known changes `max_tokens`. Without a limit, there is a default."""
+    listed = {"/v1/models": {"data": [{"id": "m", "max_model_len": context}]}}
+    kind = replace(KINDS["vllm"], make=MAKERS["openai"], others=listed)
+
+    engine, _ = asyncio.run(generated(kind, work=job(limit=limit)))
 
     assert engine.asked[-1][1]["max_tokens"] == sent
 
