@@ -6,7 +6,7 @@ The constraints of an answer depend only on the format, request and prefill. Tur
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
@@ -140,12 +140,15 @@ class Healing(Constrained):
 class ParsedAnswer:
     """A parsed answer. `Turn.next` accepts it instead of the answer's text, so that the answer is parsed only once."""
 
-    text: str
-    """The text that the parser was fed."""
     parser: Parser
-    """The finished parser."""
+    """The parser, which has parsed the complete answer and is finished."""
     padding: str = ""
-    """Sampled text after the end of the answer that isn't part of it, such as `<|endoftext|>` or padding."""
+    """Sampled text after the end of the answer that the parser wasn't fed, such as `<|endoftext|>` or padding."""
+
+    @property
+    def text(self) -> str:
+        """The text that the parser was fed."""
+        return self.parser._text
 
 
 class TurnSource(Protocol):
@@ -162,6 +165,10 @@ class TurnSource(Protocol):
 
     def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
         """Return the turn that follows an answer."""
+        ...
+
+    def resumed(self, messages: Sequence[Any]) -> TurnSource:
+        """Return a copy for a later turn, whose prompt contains `messages`."""
         ...
 
 
@@ -218,7 +225,9 @@ class Turn(Constrained):
         reasoning or calls. If no string is left, generation ends at the model's end-of-sequence token.
         """
         inside = tuple(self._unfinished())
-        return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
+        texts = [text for text in self.format.turn.all_ends if not any(text in part for part in inside)]
+        # After `<|im_end|>`, there's no need to wait for `<|im_end|><|endofturn|>`.
+        return tuple(text for text in texts if not any(text != other and text.startswith(other) for other in texts))
 
     def _unfinished(self) -> Iterator[str]:
         """Yield the markers that may occur before the answer is complete. They are those around reasoning, or before content and calls."""
@@ -433,6 +442,11 @@ class Turn(Constrained):
         """The pieces that `next` appended to the previous prompt and answer. Empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
+    def _resumed(self, messages: Sequence[Any], **fields: Any) -> Turn:
+        """Return a later turn of this conversation. `messages` are all messages of its prompt, and `fields` are those that differ."""
+        source = self._source and self._source.resumed(messages)
+        return replace(self, is_continuation=False, warnings=(), _source=source, **fields)
+
     def _held(self) -> Iterator[Any]:
         """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
@@ -497,7 +511,9 @@ class Turn(Constrained):
         if not isinstance(answer, ParsedAnswer):
             parser = self.parser(policy=policy)
             parser.finish(text=answer)
-            answer = ParsedAnswer(text=answer, parser=parser)
+            answer = ParsedAnswer(parser=parser)
+        elif not answer.parser._finished:
+            raise RequestError("answer: expected a finished parser")
         turn = self._source.next(self, answer, messages, how)
         for note in turn.warnings:
             warnings.warn(note, TemplateWarning, stacklevel=3)

@@ -487,6 +487,21 @@ class Parser(Resumable):
         return other
 
     @property
+    def _text(self) -> str:
+        """The text so far."""
+        self._account()
+        return "".join(text for _, text in self._transcript)
+
+    @property
+    def _quoted_text(self) -> str:
+        """The text so far, in which a special token spelled out in ordinary text has another first character."""
+        self._account()
+        quoter = Quoter(self._quoter.tokens)
+        return "".join(
+            quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self._transcript
+        )
+
+    @property
     def _reported(self) -> bool:
         """True if a `Malformed` event was emitted."""
         return self._fold.reported
