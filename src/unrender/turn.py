@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from unrender.errors import ExtendError, GrammarError, TemplateWarning
+from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
