@@ -549,6 +549,8 @@ class _Broken:
 
 _REST_STEPS = 20_000
 """Maximum number of steps to check whether an engine obeyed a grammar."""
+
+
 def generated_format(format: Format, prefill: str) -> Format:
     """Return the format of the text after `prefill`.
 
