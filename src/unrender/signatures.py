@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import islice
 from os import PathLike
-from types import FunctionType
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+from types import FunctionType, UnionType
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, is_typeddict
 
 from unrender.errors import RequestError, UnrenderError
 from unrender.limits import MAX_LISTED
@@ -71,6 +71,7 @@ def _is_list(value: Any) -> bool:
 _ANY = _Kind("anything", (object,))
 _LIST = _Kind("a list", (list, tuple), _is_list)
 _KINDS: Mapping[str, _Kind] = {
+    "Any": _ANY,
     "str": _Kind("text", (str,)),
     "bool": _Kind("True or False", (bool,)),
     "int": _Kind("an integer", (int,), lambda value: hasattr(value, "__index__")),
@@ -110,7 +111,7 @@ _CLASSES: Mapping[str, str] = {
     "Completion": "Completion(model=…)",
     "Usage": "Usage(prompt_tokens=…, completion_tokens=…)",
 }
-"""Maps the classes that are checked to examples of how to get an object."""
+"""Maps classes to examples of how to get an object. They are checked even where they are imported only for type checkers."""
 _EXAMPLES: Mapping[str, str] = {
     "messages": '[{{"role": "user", "content": {}}}]',
     "batch": '{{"text": [{}]}}',
@@ -225,12 +226,21 @@ def _kinds(annotation: ast.expr, scope: Mapping[str, Any]) -> Iterator[_Kind]:
             yield _KINDS[name]
         case ast.Name(id=name) if get_origin(scope.get(name)) is Literal:
             yield _words(get_args(scope[name]))
+        case ast.Name(id=name) if _is_class(scope.get(name)):
+            yield _Kind(f"a {name}", (scope[name],), example=_CLASSES.get(name, ""))
+        case ast.Name(id=name) if isinstance(scope.get(name), UnionType) and all(map(_is_class, get_args(scope[name]))):
+            yield _Kind(f"a {name}", get_args(scope[name]))
         case ast.Name(id=name) if name in _CLASSES:
             # The class is compared by name, since importing it for the check could take longer than the function.
             named = lambda value: name in [one.__name__ for one in type(value).__mro__]  # noqa: E731
             yield _Kind(f"a {name}", admits=named, example=_CLASSES[name])
         case _:
             yield _ANY
+
+
+def _is_class(value: Any) -> bool:
+    """Return True for classes, but not for protocols and typed dicts, of which there are no instances."""
+    return isinstance(value, type) and not getattr(value, "_is_protocol", False) and not is_typeddict(value)
 
 
 def _words(values: Iterable[Any]) -> _Kind:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mappi
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
@@ -19,7 +19,7 @@ from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCall
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import CallStatus, Message, ReasoningField, Request, ToolCall
+from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, ToolCall, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
@@ -27,9 +27,6 @@ from unrender.parser.streaming import Parser
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
-    from unrender.conversation.adapt import Media
-    from unrender.conversation.next_turn.extender import Extender
-    from unrender.conversation.offer import ToolPrompt
     from unrender.dialects.constraint import Constraint, Engine
     from unrender.dialects.remainder import Remainder
 
@@ -127,6 +124,35 @@ class Healing(Constrained):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedAnswer:
+    """A parsed answer. `Turn.next` accepts it instead of the answer's text, so that the answer is parsed only once."""
+
+    text: str
+    """The text that the parser was fed."""
+    parser: Parser
+    """The finished parser."""
+    padding: str = ""
+    """Sampled text after the end of the answer that isn't part of it, such as `<|endoftext|>` or padding."""
+
+
+class TurnSource(Protocol):
+    """The template and the arguments of the first turn, which `Turn.next` needs."""
+
+    @property
+    def appended(self) -> tuple[Piece, ...]:
+        """The pieces that were appended after the previous prompt and its answer."""
+        ...
+
+    def held(self) -> Iterator[Any]:
+        """Yield the objects that hold the request and the conversation in memory."""
+        ...
+
+    def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
+        """Return the turn that follows an answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extending:
     """The settings of `Turn.next`."""
 
@@ -168,7 +194,7 @@ class Turn(Constrained):
     """A handwritten grammar of the answer. It replaces the format."""
     limits: Limits = STANDARD
     """Limits for the size of the answer's grammar."""
-    _source: Extender | None = field(default=None, compare=False, repr=False)
+    _source: TurnSource | None = field(default=None, compare=False, repr=False)
     """The template and its arguments, which `next` needs. None if the turn was created directly."""
 
     @property
@@ -401,9 +427,10 @@ class Turn(Constrained):
     @checked
     def next(
         self,
-        answer: str,
+        answer: str | ParsedAnswer,
         messages: Any,
         *,
+        policy: Policy | None = None,
         thoughts: Thoughts = "all",
         unfinished: Unfinished = "error",
         restate: bool = True,
@@ -417,15 +444,20 @@ class Turn(Constrained):
         """Return the next turn. Its prompt is this turn's prompt, followed by the answer and the text that the template writes after the
         answer.
 
-        `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after the answer, such as tool
+        `answer` is the sampled text, with or without the end-of-turn marker. It's parsed as in `parse`, or as in `parser(policy=policy)`.
+        If you have already parsed it, e.g. from token ids, pass a `ParsedAnswer`. `messages` are the messages after the answer, such as tool
         results, user messages and system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The
         prompt and the answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to
         earlier turns are listed in `warnings` and issued as `TemplateWarning`s.
 
+        Failed calls may have results too, e.g. an error message. Unknown calls may have results if the policy returns them as calls
+        (`unknown_tools="call"`). A failed call without a result is text.
+
         `thoughts` controls reasoning in the prompt that the template would leave out. "all" keeps it, and "template" raises an error.
-        "tool_cycle" raises an error only if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
-        leaves out a system message and tools that the template repeats. Other parts of the request are the same as in this turn.
-        `variables` may change if they don't affect the prompt so far, e.g. `enable_thinking`.
+        "tool_cycle" raises an error only if there's a user message. By default, an answer that was cut off in its only call raises an
+        error. `unfinished="text"` ends the answer there. `restate=False` leaves out a system message and tools that the template repeats.
+        Other parts of the request are the same as in this turn. `variables` may change if they don't affect the prompt so far, e.g.
+        `enable_thinking`.
 
         Raises `ExtendError`, with a `reason`, if it's uncertain what the template would write next. In this case, render the complete
         conversation with `prepare`. Raises `RequestError` as `prepare` does.
@@ -449,6 +481,10 @@ class Turn(Constrained):
         }
         changes = {name: value for name, value in asked.items() if value is not None}
         how = Extending(thoughts=thoughts, unfinished=unfinished, restate=restate, changes=changes, variables=variables)
+        if not isinstance(answer, ParsedAnswer):
+            parser = self.parser(policy=policy)
+            parser.finish(text=answer)
+            answer = ParsedAnswer(text=answer, parser=parser)
         turn = self._source.next(self, answer, messages, how)
         for note in turn.warnings:
             warnings.warn(note, TemplateWarning, stacklevel=3)
@@ -491,4 +527,4 @@ def generated_format(format: Format, prefill: str) -> Format:
     if not worded or prefill:
         return format
     turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
-    return replace(format, reasoning=Reasoning(), turn=turn)
+    return format._with(reasoning=Reasoning(), turn=turn)

@@ -190,7 +190,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
         origins=config.cors,
         store=config.store,
     )
-    server(application, **where).run([listening])
+    server(application, shutdown_timeout=where["shutdown_timeout"]).run([listening])
 
 
 def _listening(config: Config, host: str, port: int) -> socket.socket:

@@ -24,15 +24,13 @@ from typing import Any, Literal
 
 from unrender.errors import RequestError, TemplateWarning
 from unrender.json_values import check_values, checked_list
-from unrender.messages.wire import REASONING_FIELDS, Message
+from unrender.messages.wire import MEDIA_FORMS, REASONING_FIELDS, Message
 from unrender.rendering.template import Template
 from unrender.signatures import expected_one_of
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 """Message roles in OpenAI's format."""
 MEDIA_KINDS = ("image", "audio", "video", "file")
-MEDIA_FORMS = ("{}", "{}_url", "input_{}")
-"""Patterns of part types: those of transformers, of OpenAI's Chat Completions, and of OpenAI's Responses and audio input."""
 MEDIA_TYPES = {form.format(kind): kind for kind in MEDIA_KINDS for form in MEDIA_FORMS}
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Types of text parts, and the field that contains the text."""

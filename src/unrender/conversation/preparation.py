@@ -14,7 +14,7 @@ from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.adapt import shown_media
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import Continued, read_conversation, split_continued
-from unrender.conversation.offer import AUTO, NONE, Plan, ToolPrompt, plan_tools
+from unrender.conversation.offer import AUTO, NONE, Plan, plan_tools
 from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import resolve_kwargs
@@ -22,7 +22,7 @@ from unrender.errors import RequestError
 from unrender.format import Format
 from unrender.format.tokens import special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
-from unrender.messages.wire import Request
+from unrender.messages.wire import Request, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by, begun_text
 from unrender.rendering.template import Template
@@ -155,4 +155,4 @@ def with_tokens_of(format: Format, made: Identity) -> Format:
     markers.
     """
     texts = (*literals_of(made.grammar), *ends_of(format.turn))
-    return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))
+    return format._with(preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))

@@ -88,6 +88,10 @@ class Gateway:
     kept: Conversations = field(init=False)
     streams: int = 0
     """Number of answers in progress."""
+    jobs: int = 0
+    """Number of choices in progress, each of which needs a connection to an engine."""
+    most_jobs: int | None = None
+    """Maximum number of choices in progress, which the process's file descriptors allow; None for no limit."""
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.store, most=self.limits.store_bytes, seconds=self.limits.store_seconds)
@@ -95,17 +99,22 @@ class Gateway:
         self.metrics = Metrics(self.kept)
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
-        """Count an answer while it is generated. Raises `Failure` if there are too many answers."""
+    def slot(self, choices: int) -> Iterator[None]:
+        """Count an answer with so many choices while it is generated. Raises `Failure` if there are too many answers."""
         if self.streams >= self.limits.max_streams:
             said = f"expected at most {self.limits.max_streams} answers at a time"
             raise Failure(Kind.BUSY, said, code="too_many_streams")
+        if self.most_jobs is not None and self.jobs + choices > self.most_jobs:
+            said = f"expected at most {self.most_jobs} choices at a time, as many as the limit of open files allows"
+            raise Failure(Kind.BUSY, said, code="too_many_streams")
         self.streams += 1
+        self.jobs += choices
         self.metrics.streams.inc()
         try:
             yield
         finally:
             self.streams -= 1
+            self.jobs -= choices
             self.metrics.streams.dec()
 
     def client(self, scope: Mapping[str, Any]) -> Hashable:

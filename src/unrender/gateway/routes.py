@@ -25,6 +25,7 @@ from unrender.gateway.answers.model import Model, Models
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.http.body import Gone, read_json
+from unrender.gateway.http.descriptors import free_descriptors
 from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id
 from unrender.gateway.surfaces import chat, messages
 from unrender.gateway.surfaces.chat import CHAT
@@ -62,6 +63,10 @@ def app(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await asyncio.gather(*(model.turns.warm_up() for model in gateway.models))
         await gateway.stored.tidy()
+        gateway.most_jobs = free_descriptors().jobs
+        if gateway.most_jobs < gateway.limits.max_streams:
+            said = "the limit of open files (ulimit -n) allows %d answers at a time, fewer than max_streams = %d"
+            _log.warning(said, gateway.most_jobs, gateway.limits.max_streams)
         for model, problem in zip(gateway.models, await paths.problems(), strict=True):
             _log.info("%s: %s", model.name, problem or f"ready, {model.backend.capabilities}")
         yield

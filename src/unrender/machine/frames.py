@@ -122,8 +122,6 @@ class CallState(Resumable):
     """Text of the `TYPE` slot, i.e. the type that the model wrote for the current value."""
     value: int | None = None
     """Start of the current value, if the value can be interpreted only after its end."""
-    mark: int = 0
-    """Start of the id, as an index in the output."""
     start: int = 0
     """Start of the call, including its start markers, as an index in the output."""
     separated: int = 0

@@ -25,6 +25,7 @@ from unrender.machine.ids import CallIds
 from unrender.machine.past import ReadText, up_to
 from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
 from unrender.machine.quotation import Quotation
+from unrender.machine.restart import Restart
 from unrender.messages.wire import Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.resumable import Resumable, Scanner, Taker
@@ -78,6 +79,8 @@ class Machine(Resumable):
     base: int = 0
     """Position of `buffer[0]` in the output."""
     past: ReadText = field(default_factory=ReadText)
+    restart: Restart | None = None
+    """The reader of the current run of calls, and where it started. None outside of calls."""
     scanner: Scanner | None = None
     flow: Taker | None = None
     """Fast path for more text with the same role. None if the next text has to be processed by an instruction."""
@@ -143,8 +146,14 @@ class Machine(Resumable):
 
     def feed(self, text: str) -> list[Event | BrokenText]:
         """Execute instructions on more text until one suspends or halts. Return the final events."""
+        if self.restart is not None:
+            self.restart.resume(self)
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
+        return self.run()
+
+    def run(self) -> list[Event | BrokenText]:
+        """Execute instructions until one suspends or halts. Return the final events."""
         program, steps = self.program, 0
         self.flow = None
         while not self.halted:
@@ -157,6 +166,8 @@ class Machine(Resumable):
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Parse the remaining text, up to the end of the answer, and return the final events."""
         events: list[Event | BrokenText] = []
+        if self.restart is not None:
+            self.restart.resume(self)
         if self.length_limited:
             # Text that is still undecided at this point was cut off by the limit.
             events, text = self.feed(text), ""
@@ -227,6 +238,8 @@ class Machine(Resumable):
         Text is needed after a backtracking point, in a value whose end is uncertain, and in a call that becomes content if it fails.
         """
         first = self.base + self.at - (self.scanner.behind if self.scanner else 0)
+        if self.restart is not None:
+            first = min(first, self.restart.needed)
         if self.frames:
             first = min(first, self.frames[0].at)
         if (call := self.call) is not None:

@@ -21,6 +21,10 @@ ReasoningField = Literal["reasoning_content", "reasoning"]
 """Name of the reasoning field. Most servers and templates use `reasoning_content`, as DeepSeek does; OpenRouter uses `reasoning`."""
 
 
+MEDIA_FORMS = ("{}", "{}_url", "input_{}")
+"""Patterns of part types: those of transformers, of OpenAI's Chat Completions, and of OpenAI's Responses and audio input."""
+
+
 class FunctionCallBody(TypedDict):
     """The `function` of a tool call: the tool's name, and the arguments as JSON text."""
 
@@ -201,6 +205,30 @@ class Message:
         return message
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """An image, audio clip, video or file."""
+
+    kind: str
+    """`image`, `audio`, `video` or `file`."""
+    part: Mapping[str, Any]
+    """The part as the caller passed it."""
+    message: int
+    """Index of the message."""
+
+    @property
+    def data(self) -> Any:
+        """The URL or data of the part, as the caller passed it."""
+        return media_value(self.part, self.kind)
+
+
+def media_value(part: Mapping[str, Any], kind: str) -> Any:
+    """Return the URL of a media part, or the part's data."""
+    # Unwrap a nested URL, as in `{'url': 'https://…'}`.
+    value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
+    return value.get("url", value) if isinstance(value, Mapping) else value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """A function that the model may call. `parameters` is the JSON Schema of the arguments, which is copied and frozen."""
@@ -256,6 +284,16 @@ class Tool:
 
 ToolChoice = Literal["auto", "none", "required", "named"]
 """Restriction of tool calls, named as in OpenAI's `tool_choice`. "named" requires a call of one particular tool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPrompt:
+    """Description of the tools, which is added to the prompt if the template ignores them."""
+
+    format_name: str
+    """The declared format whose call syntax is described. Empty if the template's own syntax is described."""
+    text: str
+    """Text that is added to the system message."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -475,6 +475,27 @@ class Parser(Resumable):
         message, call = self._fold.message, open_call(self._machine)
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
+    def _parsed_again(self, request: Request) -> Parser:
+        """Return a finished parser that has parsed the same text for another request."""
+        transcript, ids = replace(self._transcript, stretches=[]), self._machine.ids
+        other = Parser.__new__(Parser)
+        quoter = Quoter(transcript.special_tokens)
+        other._begin(self._format, request, self._grammar, transcript, quoter, CallIds(ids.make, transcript.known_ids))
+        for special, text in self._transcript:
+            other.feed(text, special=special)
+        other.finish()
+        return other
+
+    @property
+    def _reported(self) -> bool:
+        """True if a `Malformed` event was emitted."""
+        return self._fold.reported
+
+    @property
+    def _written_ids(self) -> Mapping[str, str]:
+        """The ids of calls as the model wrote them, by the ids of the calls. Empty for generated ids."""
+        return self._machine.ids.written
+
     @property
     def _made_ids(self) -> tuple[str, ...]:
         """Generated ids of calls, in order."""
@@ -560,7 +581,9 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
         stops = now.finder.literals if isinstance(now, UpTo) else ()
         return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
     if not wanted and asked.scanner is not None:
-        return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
+        reader = asked.restart.reader if asked.restart else None
+        suffix = reader.view.suffix if reader and reader.valued else None
+        return ("more of the value", *_quoted(getattr(suffix, "literals", ())))
     after = asked.program[asked.pc]
     if not wanted and isinstance(after, FreeText):
         return (_TEXT[after.role], *_quoted(after.table))

@@ -13,7 +13,7 @@ from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, open
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
 from unrender.gateway.answers.turns import Calls
-from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
@@ -239,6 +239,7 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
 LOOK = "Let me look.\n"
 MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
 GOOD = MISQUOTED.partition('"the')[0]
+FINISHED = Piece("", 0, "stop")
 MENDED = GOOD + '"Rome"}}\n</tool_call>'
 
 
@@ -303,7 +304,7 @@ def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
     )
     assert first.limit == 500
     assert second.limit == 500 - len(chunked(MISQUOTED, 5))
-    assert "a tool call was malformed" in str(answer)
+    assert "a call of 'get_weather' was malformed; the model generated the rest of it again" in str(answer["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -323,6 +324,53 @@ def test_what_cannot_be_healed_stays_as_it_is(engine: Healer, jobs: int) -> None
 
     assert len(engine.jobs) == jobs
     assert not answer.get("tool_calls")
+
+
+FAULTS = [EngineError("no", status=status) for status in (400, 404, 429, 500, 503)] + [EngineError("gone")]
+
+
+@pytest.mark.parametrize("rest", ["", '"Ro'], ids=["at once", "later"])
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.status))
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("said", [LOOK + MISQUOTED, MISQUOTED + "\nIt rains."], ids=["last", "with text after it"])
+def test_an_answer_survives_a_healing_that_fails(api: str, said: str, fault: EngineError, rest: str) -> None:
+    """The client gets the model's own answer with a warning, streamed and whole, as if nobody had tried to heal it."""
+    engine = Told(
+        lambda _: [*([rest] if rest else []), fault] if len(engine.jobs) % 2 == 0 else [*chunked(said, 5), FINISHED],
+        capabilities=EngineCapabilities(seed=False, dialect="gbnf", lazy=True),
+    )
+    application = served(engine, "json-tags", attempts=1)
+
+    streamed, whole = both(api, application)
+
+    plain = both(api, served(Told([*chunked(said, 5), FINISHED]), "json-tags"))[1]
+    found = [{**answer, "warnings": None, "usage": None} for answer in (streamed, whole, plain)]
+    assert comparable(found[0]) == comparable(found[1]) == comparable(found[2])
+    assert len(engine.jobs) == 4
+    assert asked(engine, attempts=1)["warnings"] == ["a call of 'get_weather' is malformed, and could not be healed"]
+
+
+def test_an_engine_that_dies_after_a_healed_call_costs_nothing() -> None:
+    """A call that was healed is sent, and the answer ends there."""
+    rests: list[list[Any]] = [[*chunked(MISQUOTED, 5), FINISHED], ['"Rome"}}\n</tool_call>', EngineError("gone")]]
+    engine = Told(
+        lambda _: rests[len(engine.jobs) - 1],
+        capabilities=EngineCapabilities(seed=False, dialect="gbnf", lazy=True),
+    )
+
+    (choice,) = asked(engine)["choices"]
+
+    assert choice["message"]["tool_calls"][0]["function"]["arguments"] == '{"city": "Rome"}'
+    assert choice["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize("rest", ["", "Sure.", "Sure.\n" + MENDED, MISQUOTED])
+def test_an_engine_that_ignores_the_grammar_changes_nothing(rest: str) -> None:
+    """The model's own answer remains if what comes back is no rest of the call."""
+    answer = asked(Healer(LOOK + MISQUOTED, rest))
+
+    assert answer["choices"][0]["message"]["content"] == (LOOK + MISQUOTED).strip()
+    assert "could not be healed" in str(answer["warnings"])
 
 
 def test_a_setting_leaves_broken_calls_alone() -> None:

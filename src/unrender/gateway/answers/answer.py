@@ -6,6 +6,7 @@ Rules: a job is retried only while the engine has returned nothing. Closing the 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -22,6 +23,7 @@ from unrender.gateway.surfaces.surface import Ask, Surface
 from unrender.limits import MAX_ITEMS
 from unrender.openai import Usage
 
+_log = logging.getLogger("unrender.gateway")
 _PAUSE = 0.2
 """Delay before a retry, in seconds."""
 _TOO_LONG = re.compile(
@@ -37,7 +39,8 @@ _TOO_LONG = re.compile(
 """Matches engine errors about a prompt that is too long. Agents that recognize the wording of such an error shorten the conversation."""
 _HEALS = 2
 """Maximum number of calls healed per answer."""
-_HEALED = "a tool call was malformed; the model generated the rest of it again, constrained by a grammar"
+_HEALED = "was malformed; the model generated the rest of it again, constrained by a grammar"
+_NOT_HEALED = "is malformed, and could not be healed"
 _WAITING = 16
 """Maximum number of buffered frames for an answer with several choices."""
 
@@ -109,31 +112,39 @@ class Answer:
         """Frames held until the engine's next piece, which has already been received. So text that arrives together is sent together."""
         job: Job | None = self._job(index)
         last: list[Event] = []
-        try:
-            while job is not None:
+        while job is not None:
+            try:
                 begun, pieces = await self._begun(job)
                 piece: Piece | None = begun
                 async with aclosing(pieces):
-                    job = await self._taken(index, begun, held)
                     # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
                     # token. After a stop string or the last allowed call, leave the loop: this closes the generator, which stops the
                     # engine.
-                    while job is None and piece is not None and not choice.done:
+                    while piece is not None:
+                        await self._taken(index, piece, held)
+                        if choice.done:
+                            break
                         if not piece.more:
                             yield b"".join(held)
                             held.clear()
                         piece = await anext(pieces, None)
-                        job = None if piece is None else await self._taken(index, piece, held)
-                if job is None:
+                if not choice.broke:
                     last = choice.finish()
-                    job = await self._healing(index) if choice.broke else None
-                    last += choice.release() if job is None else []
-        except EngineError as error:
-            self.errors.append(error.kind)
-            # Deliver the text received so far before reporting the error.
-            if held:
-                yield b"".join(held)
-            raise _failure(error) from error
+                    if choice.broke and not await self._can_heal(choice):
+                        last = choice.release()
+            except EngineError as error:
+                self.errors.append(error.kind)
+                failed = choice.resumed
+                last = choice.release()
+                if not failed:
+                    # Deliver the text received so far before reporting the error.
+                    if text := b"".join([*held, self._frames(index, last)]):
+                        yield text
+                    raise _failure(error) from error
+                # The answer was there before its call was healed, so the client gets that answer, not the error.
+                _log.warning("request %s: healing failed: %s", self.request_id, error)
+                last += choice.finish()
+            job = self._rest(index) if choice.broke else None
         yield b"".join([*held, await self._end(index, last)])
 
     async def _end(self, index: int, last: list[Event]) -> bytes:
@@ -148,31 +159,32 @@ class Answer:
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
-        lacking += (_HEALED,) * bool(choice.healed)
+        lacking += tuple(f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
 
-    async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> Job | None:
-        """Append the frames of a piece to `held`. If the piece breaks a call, return the job that heals the call."""
-        choice = self.choices[index]
-        if events := choice.feed(piece):
-            held.append(self.surface.frames(index, events, choice.content_logprobs()))
-        job = await self._healing(index) if choice.broke else None
-        if job is None and choice.broke:
-            held.append(self.surface.frames(index, choice.release(), choice.content_logprobs()))
-        return job
+    def _frames(self, index: int, events: list[Event]) -> bytes:
+        return self.surface.frames(index, events, self.choices[index].content_logprobs()) if events else b""
 
-    async def _healing(self, index: int) -> Job | None:
-        """Return the job that continues after the valid part of a broken call, or None if the call can't be healed."""
+    async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> None:
+        """Append the frames of a piece to `held`. If the piece breaks a call that can be healed, the choice holds the call's events."""
         choice = self.choices[index]
+        known = choice.broke
+        held.append(self._frames(index, choice.feed(piece)))
+        if choice.broke and not known and not await self._can_heal(choice):
+            held.append(self._frames(index, choice.release()))
+
+    async def _can_heal(self, choice: Choice) -> bool:
         # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
-        found, grammar = await asyncio.to_thread(choice.healing, self.model.capabilities)
-        if found is None or grammar is None:
-            return None
-        choice.go_on(found)
+        return await asyncio.to_thread(choice.can_heal, self.model.capabilities)
+
+    def _rest(self, index: int) -> Job:
+        """Return the job that continues after the valid part of a broken call."""
+        choice = self.choices[index]
+        turn, grammar = choice.go_on()
         job = self._job(index)
         limit = None if job.limit is None else max(job.limit - choice.counted.completion_tokens, 1)
-        return replace(job, turn=self.model.sent(found.turn), grammar=grammar, limit=limit)
+        return replace(job, turn=self.model.sent(turn), grammar=grammar, limit=limit)
 
     async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
         """Send a job. Return the first piece of the answer and a generator of the remaining pieces. Raises `EngineError`."""

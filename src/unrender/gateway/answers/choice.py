@@ -25,6 +25,8 @@ from unrender.types import Healing
 
 _HALF = "\ufffd"
 """Replacement character that engines send for part of a character."""
+_AFTER = 64
+"""Maximum number of pieces to read after a call that will be healed, so that the complete answer is there if healing fails."""
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
 
 
@@ -48,12 +50,21 @@ class Choice:
     ) -> None:
         """`heals` is the maximum number of broken calls that are healed."""
         self.parser: unrender.Parser = turn.parser(policy=policy)
-        self.healed: int = 0
-        """Number of broken calls that were healed."""
+        self.healings: list[tuple[str, bool]] = []
+        """Tool name of each call that the engine was asked to heal, and whether the healed call is valid."""
         self._turn, self._policy = turn, policy
         self._heals = 0 if logprobs or turn.is_continuation else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
         """Held events with a broken call, and the number of tokens in the piece that they came from."""
+        self._after: list[Piece] = []
+        """The pieces that followed a call that will be healed."""
+        self._healing: tuple[Healing, EngineGrammar] | None = None
+        """The continuation of the broken call and its grammar."""
+        self._unhealed: dict[str, Any] | None = None
+        """The attributes before healing, which are restored if healing fails; None if no healing is in progress."""
+        self.resumed: bool = False
+        """True if the engine was asked to heal a call."""
+        self._finished = False
         self.broken: int = 0
         """Number of `Malformed` events."""
         self.finish_reason: str | None = None
@@ -96,18 +107,21 @@ class Choice:
     @property
     def done(self) -> bool:
         """True if the rest of the engine's output is not needed."""
-        return self.full or bool(self.stopped_by)
+        return self.full or bool(self.stopped_by) or self._finished or len(self._after) >= _AFTER
 
     @property
     def broke(self) -> bool:
-        """True if a call is broken and might be healed. `healing` tries to heal it; `release` returns its events unchanged."""
+        """True if a call is broken and might be healed, so that its events are held until `go_on` or `release` is called."""
         return self._broke is not None
 
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
+        if self.broke:
+            self._after.append(piece)
+            return []
         self.finish_reason = piece.finish or self.finish_reason
         # Ignore the engine's usage for a healed answer, since it covers only the last job.
-        self.usage = None if self.healed else piece.usage or self.usage
+        self.usage = None if self.resumed else piece.usage or self.usage
         self._tokens += piece.tokens
         if self._logprobs is not None:
             self._early += piece.logprobs
@@ -142,34 +156,62 @@ class Choice:
                 yield from self.parser.feed(text, special=at % 2 == 1)
 
     def finish(self) -> list[unrender.Event]:
-        """End the answer and return the last events."""
+        """End the answer and return the last events. Later calls return no events."""
         # Drop the parser's last events after a stop string, since they would contain text that is not part of the answer.
-        return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
+        if self.stopped_by or self._finished:
+            return []
+        self._finished = True
+        return self._unbroken(self.parser.finish(self.finish_reason), 0)
 
-    def healing(self, engine: EngineCapabilities) -> tuple[Healing | None, EngineGrammar | None]:
-        """Return the continuation of the broken call and its grammar; None if the call can't be healed."""
+    def can_heal(self, engine: EngineCapabilities) -> bool:
+        """Return True if `go_on` can heal the broken call. If it can't, call `release`."""
+        if self._heals <= 0:
+            return False
         self._heals -= 1
         found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
-        return found, grammar_of(found, replace(engine, lazy=False)).grammar if found else None
+        grammar = grammar_of(found, replace(engine, lazy=False)).grammar if found else None
+        self._healing = (found, grammar) if found and grammar else None
+        return self._healing is not None
 
-    def go_on(self, found: Healing) -> None:
-        """Prepare for the rest of a healed call: keep the valid part of the answer and discard the remaining text."""
+    def go_on(self) -> tuple[unrender.Turn, EngineGrammar]:
+        """Return the turn that continues after the valid part of the broken call, and its grammar. The remaining text is discarded."""
+        assert self._healing is not None
+        found, grammar = self._healing
+        self._tokens += sum(piece.tokens for piece in self._after)
+        # If a healed call breaks again, the model's own answer is still the one to restore.
+        if self._unhealed is None:
+            self._unhealed = vars(self).copy()
+            self.healings = [*self.healings, (found.name, False)]
         kept = self.text[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
-        self._before += _untold(self.parser.feed(kept), self._own or [])
-        self._ids_match = False
-        self._texts, self._broke, self.finish_reason, self.usage = [kept], None, None, None
-        self.healed += 1
+        self._before = [*self._before, *_untold(self.parser.feed(kept), self._own or [])]
+        self._texts, self._broke, self._after, self._ids_match, self._finished = [kept], None, [], False, False
+        self.finish_reason = self.usage = None
+        self.resumed = True
+        return found.turn, grammar
 
     def release(self) -> list[unrender.Event]:
-        """Return the held events of a broken call that can't be healed."""
-        events, tokens = self._broke or ([], 0)
-        self._broke = None
-        return self._taken(events, tokens)
+        """Return the held events of a broken call. If healing has failed, return to the answer as it was before, and end it."""
+        failed = self._unhealed
+        if failed is not None:
+            vars(self).update(failed, _tokens=self._tokens, healings=self.healings, resumed=True)
+        (events, tokens), after = self._broke or ([], 0), self._after
+        self._broke, self._after = None, []
+        self._heals = 0 if failed is not None or after else self._heals
+        found = self._taken(events, tokens)
+        for piece in after:
+            found += self.feed(piece._replace(tokens=0))  # these tokens have been counted
+        return found if failed is None else found + self.finish()
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return the events, unless they contain a broken call that may be healed. If they do, hold all of them and return nothing."""
-        if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
+        broke = (self._heals > 0 or self._unhealed is not None) and any(
+            self._turn._breaks(event, self.parser) for event in events
+        )
+        # The first events of a healed answer end the healed call, unless the engine ignored the grammar.
+        if self._unhealed is not None and events and not any(type(one) is unrender.ToolCallFinished for one in events):
+            broke = True
+        if broke:
             self._broke = (events, tokens)
             return []
         return self._taken(events, tokens)
@@ -228,7 +270,12 @@ class Choice:
 
     def _taken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return the parser's events up to a stop string, without earlier calls. Calls are counted from 0."""
-        if self._before:
+        # A healed call is sent, so healing has succeeded.
+        if events and self._unhealed is not None:
+            self._unhealed = None
+            self.healings = [*self.healings[:-1], (self.healings[-1][0], True)]
+        # Wait for the answer's next events, since events that were sent can't be taken back if healing fails.
+        if self._before and events:
             events, self._before = [*self._before, *events], []
         if events and self._reasoned is None:
             self._count_reasoning(events, tokens)

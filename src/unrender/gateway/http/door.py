@@ -18,6 +18,8 @@ HEAD_SECONDS = 10.0
 class Door(H11Protocol):
     """One client connection."""
 
+    room: asyncio.Semaphore | None = None
+    """The places for connections, one of which this connection occupies until it is closed; None if their number has no limit."""
     _timer: asyncio.TimerHandle | None = None
 
     @property
@@ -43,6 +45,8 @@ class Door(H11Protocol):
             if message["type"] == "http.response.start":
                 lengths = any(name.lower() == b"content-length" for name, _ in message["headers"])
                 chunked = scope["http_version"] == "1.1" and scope["method"] != "HEAD" and not lengths
+                if self.room is not None and self.room.locked():  # others wait for this place
+                    message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
 
         await self._application(scope, receive, write)
@@ -53,9 +57,11 @@ class Door(H11Protocol):
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the time limit."""
+        """Cancel the time limit, and free the connection's place."""
         self._stop_waiting()
         super().connection_lost(exc)
+        if self.room is not None:
+            self.room.release()
 
     def data_received(self, data: bytes) -> None:
         """Process received bytes. The body has its own time limit, `limits.upload_timeout`."""

@@ -126,7 +126,7 @@ class Exchange:
         )
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
-        with gateway.slot():
+        with gateway.slot(ask.choices):
             # The watcher detects a disconnect, because nothing else reads from the connection during the answer.
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:

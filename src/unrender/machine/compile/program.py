@@ -7,30 +7,32 @@ The code between two hubs is straight-line code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.answer.literals import holds_token
 from unrender.answer.nodes import Answer, Calls, ContentPart, Marker, ReasoningPart
+from unrender.answer.views import CallView, Opening
 from unrender.json_values import FrozenDict
-from unrender.machine.arguments import Commit
+from unrender.machine.calls.call_reader import ReadCalls
+from unrender.machine.calls.tail import Addresses
 from unrender.machine.compile import Code
-from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
 from unrender.machine.instructions import (
     Attempt,
-    Fence,
+    Commit,
     FreeText,
     Halt,
     Jump,
     Lit,
     Look,
+    OpenFence,
     OpenUndeclared,
     Space,
+    Unread,
     Unsure,
 )
 from unrender.machine.interpreter import Program
-from unrender.machine.tail import Unread
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
@@ -62,6 +64,17 @@ class _Hub:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A place at which a run of calls may start. Without an opener, the run starts with a tool name."""
+
+    opening: Opening
+    target: int
+    """Address of the code that reads the run."""
+    damaged: int = -1
+    """Address of the code that reads a damaged call at this place. -1 if such calls aren't repaired."""
+
+
 class _Compiler:
     def __init__(self, answer: Answer) -> None:
         self.tree = answer
@@ -74,6 +87,8 @@ class _Compiler:
         """Three addresses: for the start of content after calls, for the start of content after reasoning, and for text after an end of
         turn.
         """
+        self.lines: dict[str, int] = {}
+        """Addresses of the code for calls that start a line after content. Each key is a line break followed by a tool name."""
         self.undeclared: dict[str, int] = {}
         """Addresses for reasoning markers that aren't part of the format, but may start an answer."""
 
@@ -84,9 +99,8 @@ class _Compiler:
         assert hub.at == CONTENT_HUB
         opens_in_words = self._opens_in_words()
         begin = self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
-        codes = [CallCode(self.code, calls, self.begins, self.tree) for calls in self.runs]
-        entries = [entry for code in codes for entry in code.compile()]
-        unmarked = tuple(at for code in codes for at in code.unmarked)
+        entries = [entry for calls in self.runs for entry in self._calls(calls)]
+        unmarked = tuple(entry.target for entry in entries if not entry.opening.opener)
         if unmarked:
             # Try calls without a marker, such as `get_weather\n{…}`, at the start of an answer, before treating it as text.
             begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
@@ -101,7 +115,7 @@ class _Compiler:
             self._fenced_json(hub)
         self._enter(hub, entries)
         # After content, a line that starts with a tool name may be a call, as in `\nget_weather`.
-        for marker, at in (item for code in codes for item in code.lines.items()):
+        for marker, at in self.lines.items():
             hub.attempts.setdefault(marker, []).append(at)
         if self.undeclared:
             begin = self._open_undeclared(hub, begin)
@@ -198,22 +212,61 @@ class _Compiler:
         broken = (Finder(("}", *hub.attempts)), Finder(closers)) if self.tree.cleans else ()
         return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken))
 
-    def _enter(self, hub: _Hub, entries: Sequence[CallEntry]) -> None:
-        for entry in entries:
-            marker = Marker(entry.lead + entry.opener)
-            for variant in marker.variants():
+    def _calls(self, calls: Calls) -> Iterator[_Entry]:
+        """Emit the code for one run of calls. Yield the addresses at which the run may start."""
+        view, code = CallView(calls, self.tree), self.code
+        hub = self.begins
+        addresses = Addresses(hub, code.reserve(), code.reserve())
+        made: dict[ReadCalls, int] = {}
+
+        def address(read: ReadCalls) -> int:
+            if read not in made:
+                made[read] = code.emit(read)
+            return made[read]
+
+        code.put(addresses.tail, ReadCalls(view, addresses, begin="tail"))
+        call = address(ReadCalls(view, addresses))
+        # If no other call follows, continue in the free text, which may contain other markers.
+        code.put(addresses.tried, Attempt((call,), hub, reported=False))
+        damaged = code.emit(ReadCalls(view, addresses, begin="damaged")) if view.mendable else -1
+        openings = list(view.openings())
+        for opening in openings:
+            begin = "empty" if opening.empty else "function" if opening.inside else "call"
+            after = addresses.tail if opening.empty else -1
+            read = ReadCalls(view, addresses, opening.markers, begin, opening.loose, after)
+            yield _Entry(opening, address(read), damaged if opening.strong else -1)
+        if view.other_opener:
+            yield from (_Entry(Opening(view.other_opener, lead), damaged) for lead in calls.leads)
+        # A call without markers starts with its name, at the start of an answer or a line.
+        if not view.marked:
+            yield _Entry(Opening("", ""), code.emit(ReadCalls(view, addresses, begin="named")))
+            self.lines.update(dict.fromkeys(view.lines(), call))
+
+    def _empty_calls(self, hub: _Hub, calls: Calls) -> Iterator[_Entry]:
+        """Emit the code that drops empty blocks where calls are forbidden."""
+        view = CallView(calls, replace(self.tree, dropped=()))
+        addresses = Addresses(hub.at, hub.at, hub.at)
+        for opening in view.empty_blocks():
+            read = ReadCalls(view, addresses, opening.markers, "empty", after=hub.at)
+            yield _Entry(opening, self.code.emit(read))
+
+    def _enter(self, hub: _Hub, entries: Sequence[_Entry]) -> None:
+        marked = [entry for entry in entries if entry.opening.opener]
+        for entry in marked:
+            opening = entry.opening
+            for variant in Marker(opening.lead + opening.opener).variants():
                 hub.attempts.setdefault(variant, []).append(entry.target)
-                if entry.strong:
-                    hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
-                elif entry.weak:
-                    hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
+                if opening.strong:
+                    hub.reported[variant] = opening.alone or hub.reported.get(variant, False)
+                elif opening.weak:
+                    hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in opening.lead
         # Try repairs last.
-        for entry in entries:
+        for entry in marked:
             if entry.damaged >= 0 and hub.role is Role.CONTENT:
-                for variant in Marker(entry.lead + entry.opener).variants():
+                for variant in Marker(entry.opening.lead + entry.opening.opener).variants():
                     hub.attempts[variant].append(entry.damaged)
 
-    def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[CallEntry]) -> int | None:
+    def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[_Entry]) -> int | None:
         """Compile one part of the answer. If the answer starts inside that part, return the address of its start."""
         match part:
             case ReasoningPart(declared=True):
@@ -221,15 +274,14 @@ class _Compiler:
             case ContentPart():
                 self._said(hub, part, entries)
             case Calls(forbidden=True):  # If calls are forbidden, recognize only empty blocks. Any other call is text.
-                ends = Finder(marker.text for marker in self.tree.ends)
-                self._enter(hub, list(empty_entries(self.code, part, hub.at, ends)))
+                self._enter(hub, list(self._empty_calls(hub, part)))
             case ReasoningPart() | Calls():
                 pass  # Calls are compiled earlier. Undeclared reasoning is compiled later, so that markers between parts take precedence.
             case _:
                 assert_never(part)
         return None
 
-    def _between(self, hub: _Hub, entries: list[CallEntry]) -> None:
+    def _between(self, hub: _Hub, entries: list[_Entry]) -> None:
         """Emit the code for the markers between parts."""
         for marker in self.tree.ends:
             if holds_token(marker.core):
@@ -275,7 +327,7 @@ class _Compiler:
             at = self.code.emit(Unsure(hub.role, len(variant), hub.at, ends), Lit(variant), Jump(target))
             hub.direct.setdefault(variant, at)
 
-    def _said(self, hub: _Hub, said: ContentPart, entries: list[CallEntry]) -> None:
+    def _said(self, hub: _Hub, said: ContentPart, entries: list[_Entry]) -> None:
         for marker in said.open.spelled:
             if holds_token(marker.core):
                 self._marker(hub, marker, hub.at)
@@ -285,7 +337,7 @@ class _Compiler:
             if holds_token(marker.core):
                 self._marker(hub, marker, hub.at)
             else:
-                openers = (*(end.core for end in self.tree.ends), *(entry.opener for entry in entries))
+                openers = (*(end.core for end in self.tree.ends), *(entry.opening.opener for entry in entries))
                 self._last(hub, marker, hub.at, openers)
 
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
@@ -296,16 +348,18 @@ class _Compiler:
         )
         self.opening.setdefault(marker.core, at)
 
-    def _before_calls(self, hub: _Hub, joint: Marker, entries: list[CallEntry]) -> None:
+    def _before_calls(self, hub: _Hub, joint: Marker, entries: list[_Entry]) -> None:
         for entry in entries:
             # If the call fails, the joint before it is text too.
+            if not entry.opening.opener:
+                continue
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)
 
     def _fenced_json(self, hub: _Hub) -> None:
         """Emit the code for an optional Markdown fence around a JSON answer. The fence isn't part of the answer."""
-        opens = self.code.emit(Fence(opens=True), Jump(hub.at))
+        opens = self.code.emit(OpenFence(), Jump(hub.at))
         ends = Finder(marker.core for marker in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), Look(ends, ends=True), Commit(), Jump(hub.at))
         hub.fences.update((opens, closes))
@@ -353,7 +407,7 @@ class _Compiler:
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
-    def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[CallEntry]) -> _Hub:
+    def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[_Entry]) -> _Hub:
         """Return the hub for the text of reasoning. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
         inner = self._hub(Role.REASONING, Halt(repr(thought.close.text)))
         self._closers(inner, thought)
