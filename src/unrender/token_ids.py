@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Protocol
 from unrender import Event, Message, Parser
 from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
+from unrender.signatures import checked, checked_late
 
 __all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
 
@@ -91,6 +92,7 @@ class Detokenizer:
         return self._tokenizer.decode(ids, **self._options) if ids else ""
 
 
+@checked
 class TokenParser:
     """A wrapper that feeds token ids to a parser.
 
@@ -113,6 +115,7 @@ class TokenParser:
         """The message so far."""
         return self.parser.message
 
+    @checked_late
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
         """Parse more ids and return the new events."""
         events: list[Event] = []
@@ -159,6 +162,7 @@ class Encoded(NamedTuple):
     """For each id, the index of the piece that contains its first character."""
 
 
+@checked
 class PromptEncoder:
     """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
 
@@ -190,10 +194,12 @@ class PromptEncoder:
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._anchor, self._anchor_length = self._anchor_of(list(self.special_tokens))
 
+    @checked
     def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of a complete prompt. Raises `TokenizerError` if a body can't be encoded as ordinary text."""
         return self._encoded(list(pieces), whole=True)
 
+    @checked
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of text that follows existing ids. SentencePiece tokenizers add no space before this text.
 
@@ -201,6 +207,7 @@ class PromptEncoder:
         """
         return self._encoded(list(pieces), whole=False)
 
+    @checked
     def spelled(self, text: str) -> str | None:
         """Return the first special token that occurs in `text`, or None."""
         found = self._special.search(text)

@@ -164,6 +164,7 @@ class Extending:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Constrained):
     """One answer of the model: its prompt, parser and grammars."""

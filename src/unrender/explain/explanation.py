@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
+from unrender.chat_template import ChatTemplate, as_template
 from unrender.explain.hints import HINTS, Case, Hint
 from unrender.explain.nearest import AnswerReading, Nearest, find_nearest
 from unrender.format import Format
@@ -14,6 +15,7 @@ from unrender.machine.events import Event, Malformed
 from unrender.messages.wire import Message, ToolCall
 from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Span
+from unrender.signatures import checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,9 @@ _FOUND = 40
 """Maximum number of characters of unexpected text to show."""
 
 
+@checked
 def explain(
-    template: ChatTemplate,
+    template: ChatTemplate | str | PathLike[str],
     output: str,
     *,
     tools: Sequence[Any] | None = None,
@@ -113,6 +116,7 @@ def explain(
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]
     ['content', 'marker']
     """
+    template = as_template(template)
     turn = template.prepare(_QUESTION if messages is None else messages, tools=tools, **template_kwargs)
     turn = turn if prompt is None else replace(turn, prompt=prompt, prefill=read_prefill(turn.format, prompt))
     reading = AnswerReading.of(turn, output)
