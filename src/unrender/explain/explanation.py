@@ -10,6 +10,7 @@ from typing import Any
 from unrender.chat_template import ChatTemplate, as_template
 from unrender.explain.hints import HINTS, Case, Hint
 from unrender.explain.nearest import AnswerReading, Nearest, find_nearest
+from unrender.explain.page import page_html, page_of, page_text
 from unrender.format import Format
 from unrender.machine.events import Event, Malformed
 from unrender.messages.wire import Message, ToolCall
@@ -54,6 +55,8 @@ class Explanation:
     hints: tuple[Hint, ...] = ()
     expected: tuple[str, ...] = ()
     """The strings that the format allows after the output, as in `Parser.expected`."""
+    offered: bool = True
+    """True if tools were offered."""
 
     @property
     def clean(self) -> bool:
@@ -64,6 +67,12 @@ class Explanation:
     def calls(self) -> tuple[ToolCall, ...]:
         """The parsed calls, followed by the failed ones, whose text is content."""
         return (*self.message.tool_calls, *self.message.failed_calls)
+
+    def __str__(self) -> str:
+        return page_text(page_of(self))
+
+    def _repr_html_(self) -> str:
+        return page_html(page_of(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain JSON data."""
@@ -137,6 +146,7 @@ def explain(
         nearest=nearest,
         hints=tuple(hints),
         expected=waiting.expected(),
+        offered=turn.request.tools != (),
     )
 
 
