@@ -43,7 +43,7 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.parser.unread import unread_call
-from unrender.signatures import found
+from unrender.signatures import checked, found
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
 
@@ -122,6 +122,7 @@ _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_
 """Fields that are copied and pickled, unlike the fields of the fast path."""
 
 
+@checked
 class Parser(Resumable):
     """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
@@ -410,7 +411,7 @@ class Parser(Resumable):
         here is faster than feeding it.
         """
         # After the reason "length", only the end of the text was cut off, so feed the text first.
-        if text and (self._finished or type(text) is not str or reason == "length"):
+        if text != "" and (self._finished or type(text) is not str or reason == "length"):
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []
