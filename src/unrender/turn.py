@@ -151,7 +151,7 @@ class ParsedAnswer:
     @property
     def text(self) -> str:
         """The text that the parser was fed."""
-        return self.parser._text
+        return self.parser._record.text
 
 
 class TurnSource(Protocol):

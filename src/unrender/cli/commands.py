@@ -49,8 +49,7 @@ class CommandGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            error.message = error.message.rstrip(".") + did_you_mean(args[0], self._modules)
-            raise
+            raise click.UsageError(error.message.rstrip(".") + did_you_mean(args[0], self._modules), ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings."""

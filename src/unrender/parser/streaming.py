@@ -488,29 +488,10 @@ class Parser(Resumable):
         return other
 
     @property
-    def _text(self) -> str:
-        """The text so far."""
+    def _record(self) -> Transcript:
+        """The text so far, and the parser's options."""
         self._account()
-        return "".join(text for _, text in self._transcript)
-
-    @property
-    def _quoted_text(self) -> str:
-        """The text so far, in which a special token spelled out in ordinary text has another first character."""
-        self._account()
-        quoter = Quoter(self._quoter.tokens)
-        return "".join(
-            quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self._transcript
-        )
-
-    @property
-    def _reported(self) -> bool:
-        """True if a `Malformed` event was emitted."""
-        return self._fold.reported
-
-    @property
-    def _written_ids(self) -> Mapping[str, str]:
-        """The ids of calls as the model wrote them, by the ids of the calls. Empty for generated ids."""
-        return self._machine.ids.written
+        return self._transcript
 
     @property
     def _made_ids(self) -> tuple[str, ...]:

@@ -67,7 +67,9 @@ class Answer:
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
         bound = engine.dialect and self.model.turns.constrain != "never"
-        heals = _HEALS if self.model.heals and bound and policy.tool_calls == "complete" else 0
+        # A healed answer contains text that isn't among the sampled ids.
+        healed = self.model.heals and bound and policy.tool_calls == "complete" and not self.ask.token_ids
+        heals = _HEALS if healed else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)
@@ -109,7 +111,7 @@ class Answer:
     def keep(self, shelf: Shelf) -> None:
         """Store the answer for the next request of the conversation."""
         for choice in self.choices:
-            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf)
+            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf, self.surface.id)
 
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice = self.choices[index]

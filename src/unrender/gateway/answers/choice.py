@@ -79,6 +79,10 @@ class Choice:
         """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
         """Token counts from the engine."""
+        self._ids: list[int] = []
+        self._prompt_ids: tuple[int, ...] = ()
+        self._scores: list[Mapping[str, Any]] = []
+        """Log probabilities of all tokens."""
         self._texts: list[str] = []
         self._ids_match = True
         """True while the engine sends ids, and the text of each piece contains the piece's special tokens."""
@@ -129,7 +133,10 @@ class Choice:
         self.usage = None if self.resumed else piece.usage or self.usage
         self._tokens += piece.tokens
         self.rewritten += piece.tokens if self.resumed else 0
+        self._ids += piece.ids
+        self._prompt_ids = self._prompt_ids or piece.prompt_ids
         if self._logprobs is not None:
+            self._scores += piece.logprobs
             self._early += piece.logprobs
             if piece.text:
                 self._place(self._logprobs, piece.text)
@@ -243,7 +250,14 @@ class Choice:
         message: unrender.Message = self.parser.message if self._own is None else message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
-        return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
+        return Outcome(
+            message=message,
+            reason=reason,
+            stopped_by=self.stopped_by,
+            prompt_ids=self._prompt_ids,
+            token_ids=tuple(self._ids),
+            logprobs=tuple(self._scores),
+        )
 
     @property
     def counted(self) -> Usage:
