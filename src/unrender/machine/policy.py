@@ -61,13 +61,13 @@ class Policy:
     """
 
     def __post_init__(self) -> None:
-        for field, words in _WORDS.items():
+        for field, words in WORDS.items():
             given = getattr(self, field)
             if given not in words:
                 raise ValueError(f"{field}: expected one of {', '.join(words)}, found {given!r:.60}")
 
 
-_WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
+WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
 """Allowed values of each field."""
 USUAL = Policy()
 """The default policy."""
