@@ -345,7 +345,7 @@ class Parser(Resumable):
         This method must be called before the first text.
         """
         # If `<call>` isn't in the vocabulary, the model starts calls with ordinary tokens, so `<call>` must not be quoted.
-        if not self._transcript.stretches:
+        if not any(text for _, text in self._transcript):
             self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
             self._transcript.special_tokens = self._quoter.tokens
 
