@@ -24,7 +24,7 @@ from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.rendering.loading import LoadedTemplates
 from unrender.signatures import checked
-from unrender.token_ids import Detokenizer, exact_options
+from unrender.token_ids import Detokenizer, TokenParser, exact_options
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
@@ -83,12 +83,13 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
     """Parse generated ids into a message.
 
     `ids` is one sequence from `generate`, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`. Padding at the end is ignored.
-    With `finish_reason="length"`, an unclosed call counts as truncated. Model output never raises an error.
+    The text of a special token in ordinary tokens is text, as in "The tag `<think>` opens a thought". With `finish_reason="length"`, an
+    unclosed call counts as truncated. Model output never raises an error.
     """
-    parser = turn.parser()
-    parser.feed(Detokenizer(tokenizer).text(_unpadded(ids, tokenizer.pad_token_id)))
-    parser.finish(finish_reason)
-    return parser.message
+    reader = TokenParser(turn.parser(), tokenizer)
+    reader.feed(_unpadded(ids, tokenizer.pad_token_id))
+    reader.finish(finish_reason)
+    return reader.message
 
 
 def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:

@@ -457,7 +457,7 @@ class _Mender(ObjectReader):
             self._exactly(self._object())
             self._drop_stray()
         else:
-            start, known = machine.way_back((), -1), len(self.damage)
+            start, known = machine.way_back((), -1).start, len(self.damage)
             try:
                 self._each_entry()
             except Left:
