@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self, cast
 
 from unrender.errors import FormatError, FormatVersionError
@@ -190,6 +192,17 @@ class Format:
         except (ValueError, RecursionError) as error:
             raise FormatError(f"not JSON: {error}", "format") from None
         return cls.from_dict(data)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """Read a format from a JSON file, e.g. one that `unrender probe` wrote. Raises `FormatError` with the path."""
+        from unrender.formats import read_text_of  # noqa: PLC0415 -- imported on use
+
+        text = read_text_of(Path(path))
+        try:
+            return cls.from_json(text)
+        except FormatError as error:
+            raise type(error)(f"{path}: {error}") from error
 
     def __str__(self) -> str:
         return self.to_json()

@@ -45,6 +45,8 @@ class BeginCall:
 
     whole: bool = False
     """True if the call is buffered until its end."""
+    checked: bool = False
+    """True if the call's arguments must match the tool's schema."""
     hub: int = -1
     """Address of the text around the call if the call is in another format's syntax, otherwise -1."""
     section: str = ""
@@ -53,7 +55,7 @@ class BeginCall:
     def step(self, machine: Machine) -> bool:
         if self.hub >= 0:
             return self._sibling(machine)
-        begin_call(machine)
+        begin_call(machine).repaired = self.checked  # the arguments of repaired calls are checked
         frame = machine.frames[-1]
         if self.whole and not frame.holds:
             frame.holds = frame.whole = True

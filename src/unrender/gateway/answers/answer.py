@@ -6,6 +6,7 @@ Rules: a job is retried only while the engine has returned nothing. Closing the 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -15,6 +16,7 @@ from unrender import Event
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.probes import UNREAD
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
@@ -37,6 +39,7 @@ _TOO_LONG = re.compile(
 """Matches engine errors about a prompt that is too long. Agents that recognize the wording of such an error shorten the conversation."""
 _HEALS = 2
 """Maximum number of calls healed per answer."""
+_log = logging.getLogger("unrender.gateway")
 _HEALED = "a tool call was malformed; the model generated the rest of it again, constrained by a grammar"
 _WAITING = 16
 """Maximum number of buffered frames for an answer with several choices."""
@@ -57,6 +60,8 @@ class Answer:
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Kind of each engine error, including errors of retried jobs."""
+    unread: int = 0
+    """Number of choices with a call in another syntax that wasn't parsed."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames. The first frame is sent with the engine's first piece. Raises `Failure` if the engine fails."""
@@ -145,12 +150,21 @@ class Answer:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
         ending = self.surface.frames(index, last, choice.content_logprobs())
+        if choice.may_be_unread and await asyncio.to_thread(choice.unread):
+            self._tell_unread()
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
         lacking += (_HEALED,) * bool(choice.healed)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
+
+    def _tell_unread(self) -> None:
+        """Count an answer with a call that wasn't parsed. The first one of a model is logged."""
+        self.unread += 1
+        if not self.model.found.unread:
+            self.model.found.unread = True
+            _log.warning("%s: %s", self.model.name, UNREAD)
 
     async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> Job | None:
         """Append the frames of a piece to `held`. If the piece breaks a call, return the job that heals the call."""

@@ -177,7 +177,7 @@ class CallCode:
     def _function(self) -> int:
         calls = self.calls
         sibling = BeginCall(hub=self.hub, section=calls.open.text.strip())
-        start = self.code.emit(sibling if calls.sibling else BeginCall(calls.whole))
+        start = self.code.emit(sibling if calls.sibling else BeginCall(calls.whole, calls.checked))
         if self.calls.envelope:
             self._envelope(self.calls.envelope)
         else:
