@@ -145,7 +145,7 @@ batch_command = CommandGroup(
             "grammar": "answers",
         },
         "Answers": {**dict.fromkeys(("preview", "parse", "explain"), "answers"), "batch": "commands"},
-        "Serving": dict.fromkeys(("serve", "playground"), "serving"),
+        "Serving": {**dict.fromkeys(("serve", "playground"), "serving"), "probe": "probing"},
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )

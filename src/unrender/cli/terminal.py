@@ -10,7 +10,7 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -228,6 +228,18 @@ def tracked(items: Iterable[T], total: int) -> Iterable[T]:
 
     console = Console(stderr=True)
     return track(items, "Checking", total=total, console=console, transient=True, disable=not console.is_interactive)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar like `tracked` while the block runs. Yield a function that takes the numbers of finished and of all steps."""
+    from rich.console import Console  # noqa: PLC0415 - an extra
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_interactive) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _console() -> Console:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import Any
 
 from unrender.limits import MAX_COUNTED
 from unrender.nodes import Role
 from unrender.printable import excerpt, printable_line
-
-if TYPE_CHECKING:
-    from unrender.explain.explanation import Explanation
 
 Line = Sequence[tuple[str, str]]
 """Pieces of text, each with a style: the name of a role, "bold", "dim", "red", or "" for none."""
@@ -38,7 +35,7 @@ _CSS: Mapping[str, str] = {
 """Styles in a notebook. The colours are readable on light and on dark pages."""
 
 
-def page_of(explanation: Explanation, *, columns: int = _COLUMNS, everything: bool = False) -> Iterator[Line]:
+def page_of(explanation: Any, *, columns: int = _COLUMNS, everything: bool = False) -> Iterator[Line]:
     """Yield the result, the parts of the answer with a caret where parsing stopped, and the fix.
 
     Without `everything`, only the first parts and the main problem are shown.
@@ -66,7 +63,7 @@ def page_html(lines: Iterable[Line]) -> str:
     return f'<pre style="white-space:pre-wrap">{shown}</pre>'
 
 
-def _reason(explanation: Explanation) -> tuple[str, str]:
+def _reason(explanation: Any) -> tuple[str, str]:
     """Return the main problem and its fix, or the result of parsing if there's no problem."""
     number, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
     calls = f"{number or 'no'} tool call{'s' * (number != 1)}"
@@ -83,7 +80,7 @@ def _reason(explanation: Explanation) -> tuple[str, str]:
     return f"parsed, no problems: {calls}.", ""
 
 
-def _parts(explanation: Explanation, room: int, *, everything: bool) -> Iterator[Line]:
+def _parts(explanation: Any, room: int, *, everything: bool) -> Iterator[Line]:
     """Yield a line for each part of the answer, and a line with a caret for each position where parsing stopped."""
     output = explanation.output
     stops, most = explanation.stops[:MAX_COUNTED], MAX_COUNTED if everything else _PARTS

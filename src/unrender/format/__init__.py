@@ -17,6 +17,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self, cast
 
 from unrender.errors import FormatError, FormatVersionError
@@ -204,6 +206,17 @@ class Format:
         if not isinstance(data, dict):
             raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         return cls.from_dict(data)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """Read a format from a JSON file, e.g. one that `unrender probe` wrote. Raises `FormatError` with the path."""
+        from unrender.formats import read_text_of  # noqa: PLC0415 -- imported on use
+
+        text = read_text_of(Path(path))
+        try:
+            return cls.from_json(text)
+        except FormatError as error:
+            raise type(error)(f"{path}: {error}") from error
 
     def __str__(self) -> str:
         return self.to_json()
