@@ -128,8 +128,9 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
 def _misspelled(subject: Subject, name: str) -> str:
     """Return a similar name that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
     facts = subject.template.facts
+    if not subject.template.source:
+        return ""
     read = subject.template.variables if name in ("messages", "tools") else facts.attribute_names - {"tool_call_id"}
-    read = read if subject.template.source else ()
     return "" if name in read or name in facts.string_constants else nearest(name, read, cutoff=_MISSPELLED)
 
 
