@@ -49,7 +49,8 @@ class CommandGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            raise click.UsageError(error.message.rstrip(".") + did_you_mean(args[0], self._modules), ctx) from None
+            meant = did_you_mean(args[0], self._modules)
+            raise click.UsageError(error.message.rstrip(".") + meant if meant else error.message, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings."""

@@ -117,8 +117,8 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
             known = [*subject.template.facts.sets, "messages", "tools", "add_generation_prompt"]
             yield Symptom(f"{name!r} is undefined{did_you_mean(name, known)}", messages, line=rendering.line)
             return
-    for meant in ("messages", "tools"):
-        # `{% for message in mesages %}` writes nothing and raises no error, so look for misspelled names.
+    for meant in ("messages", "tools", "role", "content", "tool_calls", "arguments"):
+        # `{% for message in mesages %}` and `{{ message.contnet }}` write nothing and raise no error, so look for misspelled names.
         if name := _misspelled(subject, meant):
             lines = subject.template.source.splitlines()
             line = next(number for number, text in enumerate(lines, 1) if name in text)
@@ -126,9 +126,12 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
 
 
 def _misspelled(subject: Subject, name: str) -> str:
-    """Return a similar variable that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
-    read = subject.template.variables if subject.template.source else ()
-    return "" if name in read else nearest(name, read, cutoff=_MISSPELLED)
+    """Return a similar name that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
+    facts = subject.template.facts
+    if not subject.template.source:
+        return ""
+    read = subject.template.variables if name in ("messages", "tools") else facts.attribute_names - {"tool_call_id"}
+    return "" if name in read or name in facts.string_constants else nearest(name, read, cutoff=_MISSPELLED)
 
 
 @_rule(
