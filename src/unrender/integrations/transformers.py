@@ -16,15 +16,21 @@ import importlib
 import queue
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from os import PathLike
 from typing import Any, Protocol, cast
 
-from unrender import ChatTemplate, Event, GrammarError, Message, Parser, TemplateError, Turn
+from unrender import ChatTemplate, Event, GrammarError, Message, Parser, RequestError, TemplateError, Turn
 from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.rendering.loading import LoadedTemplates
-from unrender.token_ids import Detokenizer, exact_options
+from unrender.signatures import checked
+from unrender.token_ids import Detokenizer, TokenParser, exact_options
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
+
+
+_PROMPT = 20
+"""Minimum length of a prompt that an answer doesn't repeat by chance, and maximum length of what a tokenizer adds before it."""
 
 
 class Decodes(Protocol):
@@ -44,8 +50,14 @@ class Tokenizer(Decodes, Protocol):
     eos_token: Any
 
 
-def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template."""
+@checked
+def chat_template(tokenizer: Tokenizer | str | PathLike[str]) -> ChatTemplate:
+    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template.
+
+    `tokenizer` may also be an argument of `ChatTemplate.from_pretrained`.
+    """
+    if isinstance(tokenizer, str | PathLike):
+        return ChatTemplate.from_pretrained(tokenizer)
     sources = tokenizer.chat_template
     if not sources:
         raise TemplateError(f"{tokenizer.name_or_path or 'the tokenizer'}: expected a chat_template, found none")
@@ -70,16 +82,22 @@ def _more_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
+@checked
 def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reason: str | None = None) -> Message:
     """Parse generated ids into a message.
 
     `ids` is one sequence from `generate`, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`. Padding at the end is ignored.
-    With `finish_reason="length"`, an unclosed call counts as truncated. Model output never raises an error.
+    The text of a special token in ordinary tokens is text, as in "The tag `<think>` opens a thought". With `finish_reason="length"`, an
+    unclosed call counts as truncated. Model output never raises an error, but ids that still contain the prompt raise `RequestError`.
     """
-    parser = turn.parser()
-    parser.feed(Detokenizer(tokenizer).text(_unpadded(ids, tokenizer.pad_token_id)))
-    parser.finish(finish_reason)
-    return parser.message
+    ids = _unpadded(ids, tokenizer.pad_token_id)
+    text = Detokenizer(tokenizer).text(ids)
+    if len(turn.prompt) >= _PROMPT and turn.prompt in text[: len(turn.prompt) + _PROMPT]:  # A BOS may come first.
+        raise RequestError("ids: expected an answer, found the prompt in front of it; use ids[prompt_length:]")
+    reader = TokenParser(turn.parser(), tokenizer)
+    reader.feed(ids)
+    reader.finish(finish_reason)
+    return reader.message
 
 
 def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
@@ -90,6 +108,7 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
     return kept
 
 
+@checked
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
@@ -131,6 +150,7 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     return _Constrained(chosen, tokenizer, grammar)
 
 
+@checked
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
     """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence after one of `turn.stop`.
 

@@ -102,6 +102,15 @@ def test_a_template_is_linted(rule):
     assert lint(template, ignore=found) == ()
 
 
+@pytest.mark.parametrize(("wrong", "right"), [("contnet", "content"), ("rol", "role"), ("tool_call", "tool_calls")])
+def test_a_misspelled_attribute_is_named(wrong, right):
+    """An attribute that no message has is named, with the line and what was meant."""
+    source = SOUND.replace(right, wrong)
+    found = lint(ChatTemplate.from_string(source))
+
+    assert f"{wrong!r} is undefined; did you mean {right!r}?" in [finding.text for finding in found]
+
+
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ messages }}", "{{ x.y.z }}"])
 def test_raises_nothing(source):
     """The strangest template is examined, not complained about with an exception; a sound one has no findings."""
@@ -125,5 +134,5 @@ def test_a_misspelled_variable_is_named_with_its_line():
     """A value that analysis puts in place of an undefined variable hides no mistake."""
     found = lint(ChatTemplate.from_string(SOUND.replace("message.content", "mesage.content")))
 
-    assert str(found[0]) == "undefined-name: line 6: 'mesage' is undefined; did you mean 'message'?"
+    assert str(found[0]) == "undefined-name: line 8: 'mesage' is undefined; did you mean 'message'?"
     assert "ordinary-messages-refused" not in [finding.rule for finding in found]
