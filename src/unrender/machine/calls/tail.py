@@ -409,7 +409,7 @@ class TailReader(ObjectReader):
         """Report calls in another format's syntax that are the whole answer. Damaged calls are text."""
         machine, view, call = self.machine, self.view, self.machine.call
         frame, ends = machine.frames[-1], len(view.closers) + len(view.section)
-        damaged = any(isinstance(event, Malformed) for event in machine.events[frame.events - machine.released :])
+        damaged = any(isinstance(event, Malformed) for event in machine.events[frame.start.events - machine.released :])
         damaged = damaged or limited or machine.fenced or machine.closed < ends
         if damaged or (call and not self._fits(call)):
             self.fail(_OWN)
