@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from byte_tokenizer import byte_level
@@ -12,6 +12,7 @@ from tokenizers.pre_tokenizers import Metaspace
 
 from unrender import ChatTemplate, ContentText, ToolCallStarted
 from unrender.errors import TokenizerError
+from unrender.integrations.rendered import tail_text
 from unrender.limits import MAX_FEW
 from unrender.token_ids import PromptEncoder, TokenParser, special_ids_of
 
@@ -72,6 +73,30 @@ def test_bytes_that_are_no_character_are_not_held_for_ever(tokenizer):
     assert events
     reader.finish()
     assert reader.message.content == "\ufffd" * (3 * MAX_FEW)
+
+
+class Cleaning:
+    """A tokenizer of transformers that removes the spaces before punctuation unless its caller forbids that."""
+
+    clean_up_tokenization_spaces = True
+    added_tokens_decoder: ClassVar[dict[int, str]] = {0: "<s>"}
+
+    def decode(self, ids, *, skip_special_tokens, clean_up_tokenization_spaces=None):
+        """Return the text of ids, cleaned up as transformers does by default."""
+        assert not skip_special_tokens
+        text = "".join(map(chr, ids))
+        return text if clean_up_tokenization_spaces is False else text.replace(" .", ".").replace(" ,", ",")
+
+
+def test_spaces_before_punctuation_stay():
+    """A tokenizer that cleans up spaces changes no text, whether ids come one by one or together."""
+    text = "git add . && echo 'a , b' ?"
+    reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered().parser(), Cleaning())
+    reader.feed(map(ord, text))
+    reader.finish()
+
+    assert reader.message.content == text
+    assert tail_text(Cleaning(), [*map(ord, text)]) == text
 
 
 def test_special_ids_come_from_the_tokenizer(tokenizer):

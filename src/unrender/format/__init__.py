@@ -42,6 +42,7 @@ from unrender.format.parts import (
     Typing,
     Words,
 )
+from unrender.signatures import expected_one_of
 
 __all__ = [
     "FORMAT_VERSION",
@@ -104,6 +105,13 @@ class Format:
     def __post_init__(self) -> None:
         check(self)
 
+    def _with(self, **parts: Any) -> Self:
+        """Return a copy with other parts, which isn't checked. It's for parts of valid formats, inside the library."""
+        other = object.__new__(type(self))
+        for name in self.__slots__:
+            object.__setattr__(other, name, parts[name] if name in parts else getattr(self, name))
+        return other
+
     @property
     def _wrappers(self) -> tuple[Content, ...]:
         """The markers around content without calls and, if they're different, the markers around content with calls."""
@@ -143,7 +151,7 @@ class Format:
         if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends) or text_problem(eos_token):
             return self
         layout = "" if turn.end.strip() else turn.end
-        return replace(self, turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
+        return self._with(turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data, without defaults. Slots are written as `{"slot": "name"}`."""
@@ -179,7 +187,7 @@ class Format:
 
         known = {declared.name: declared.format for declared in declared_formats()}
         if name not in known:
-            raise FormatError(f"declared format: expected one of {sorted(known)}, found {name!r}")
+            raise FormatError(expected_one_of("name", sorted(known), name))
         return known[name]
 
     @classmethod

@@ -110,8 +110,7 @@ def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | Non
 
 def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = MAX_MARKER) -> str:
     """Return the text of a prompt's last `most` tokens."""
-    late = list(ids[-most:])
-    return tokenizer.decode(late, skip_special_tokens=False) if late else ""
+    return Detokenizer(tokenizer).text(list(ids[-most:]))
 
 
 def json_form(schema: Any) -> dict[str, Any]:

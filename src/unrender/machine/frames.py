@@ -74,6 +74,8 @@ class Frame(Resumable):
     """True if only the position on a line indicates a call."""
     quotation: Quotation | None = None
     """The open quotation before the call. The call is buffered until the following text shows whether the call is quoted."""
+    thought: bool = False
+    """True for the start marker of reasoning that is text if its end marker is missing."""
     serial: int = 0
     """Serial number of a backtracking point of a handwritten grammar, otherwise 0."""
     stack: StackEntry | None = None
@@ -122,8 +124,6 @@ class CallState(Resumable):
     """Text of the `TYPE` slot, i.e. the type that the model wrote for the current value."""
     value: int | None = None
     """Start of the current value, if the value can be interpreted only after its end."""
-    mark: int = 0
-    """Start of the id, as an index in the output."""
     start: int = 0
     """Start of the call, including its start markers, as an index in the output."""
     separated: int = 0

@@ -25,6 +25,7 @@ from unrender.machine.ids import CallIds
 from unrender.machine.past import ReadText, up_to
 from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
 from unrender.machine.quotation import Quotation
+from unrender.machine.restart import Restart
 from unrender.messages.wire import Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.resumable import Resumable, Scanner, Taker
@@ -78,6 +79,8 @@ class Machine(Resumable):
     base: int = 0
     """Position of `buffer[0]` in the output."""
     past: ReadText = field(default_factory=ReadText)
+    restart: Restart | None = None
+    """The reader of the current run of calls, and where it started. None outside of calls."""
     scanner: Scanner | None = None
     flow: Taker | None = None
     """Fast path for more text with the same role. None if the next text has to be processed by an instruction."""
@@ -92,8 +95,14 @@ class Machine(Resumable):
     carried_spans: list[int] = field(default_factory=list)
     answered: bool = False
     """True if content has started. Until then, whitespace between parts is layout."""
+    thinks: bool = True
+    """True if reasoning may start here: at the start of an answer, after a call, and after an end of turn."""
     mentioned: bool = False
-    """True if the text contained a reasoning marker that isn't part of the format."""
+    """True if the answer contained a marker of reasoning, which may have been text."""
+    split: int = 0
+    """Position of an end marker of reasoning without a start marker. Content before it is reasoning. 0 if there is no such marker."""
+    unended: int = 0
+    """Position before which no start marker of reasoning has an end marker."""
     fenced: bool = False
     """True if a Markdown fence around a call is open."""
     frames: list[Frame] = field(default_factory=list)
@@ -143,8 +152,14 @@ class Machine(Resumable):
 
     def feed(self, text: str) -> list[Event | BrokenText]:
         """Execute instructions on more text until one suspends or halts. Return the final events."""
+        if self.restart is not None:
+            self.restart.resume(self)
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
+        return self.run()
+
+    def run(self) -> list[Event | BrokenText]:
+        """Execute instructions until one suspends or halts. Return the final events."""
         program, steps = self.program, 0
         self.flow = None
         while not self.halted:
@@ -157,6 +172,8 @@ class Machine(Resumable):
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Parse the remaining text, up to the end of the answer, and return the final events."""
         events: list[Event | BrokenText] = []
+        if self.restart is not None:
+            self.restart.resume(self)
         if self.length_limited:
             # Text that is still undecided at this point was cut off by the limit.
             events, text = self.feed(text), ""
@@ -227,6 +244,8 @@ class Machine(Resumable):
         Text is needed after a backtracking point, in a value whose end is uncertain, and in a call that becomes content if it fails.
         """
         first = self.base + self.at - (self.scanner.behind if self.scanner else 0)
+        if self.restart is not None:
+            first = min(first, self.restart.needed)
         if self.frames:
             first = min(first, self.frames[0].at)
         if (call := self.call) is not None:
@@ -344,6 +363,7 @@ class Machine(Resumable):
             start = -self.base
         if text := self.buffer[start:end]:
             self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
+            self.thinks = self.thinks and text.isspace()
         self.add_span(role, self.base + end)
         self.at = end
 
@@ -389,6 +409,10 @@ class Machine(Resumable):
     def final_spans(self) -> list[tuple[Role, int]]:
         """Return the roles and ends of the final spans, which backtracking can't change."""
         spans = list(zip(self.span_roles, self.span_ends, strict=True))
+        if self.split and self.final:  # Until the end, spans are final too, and describe the events.
+            spans = [
+                (Role.REASONING if role is Role.CONTENT and end <= self.split else role, end) for role, end in spans
+            ]
         if self.frames:
             frame = self.frames[0]
             del spans[frame.spans :]

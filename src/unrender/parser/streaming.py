@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 from unrender.answer.build import answer_of, names_in_openers, names_matter, offered
 from unrender.cache import kept
-from unrender.errors import GrammarError, ParseError, StateError
+from unrender.errors import GrammarError, ParseError, RequestError, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_calls, known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of
@@ -43,6 +43,7 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.parser.unread import unread_call
+from unrender.signatures import found
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
 
@@ -322,7 +323,7 @@ class Parser(Resumable):
                 return [self._event(said)] if self._event is not None else []
             self._tail, text = text, ""
         if not isinstance(text, str):
-            raise TypeError(f"feed(): expected text, found {type(text).__name__}")
+            raise RequestError(f"text: expected text, found {found(text)}")
         if self._finished:
             raise ValueError("feed() can't be called after finish()")
         tail = self._leave_flow()
@@ -474,6 +475,42 @@ class Parser(Resumable):
         message, call = self._fold.message, open_call(self._machine)
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
+    def _parsed_again(self, request: Request) -> Parser:
+        """Return a finished parser that has parsed the same text for another request."""
+        transcript, ids = replace(self._transcript, stretches=[]), self._machine.ids
+        other = Parser.__new__(Parser)
+        quoter = Quoter(transcript.special_tokens)
+        other._begin(self._format, request, self._grammar, transcript, quoter, CallIds(ids.make, transcript.known_ids))
+        for special, text in self._transcript:
+            other.feed(text, special=special)
+        other.finish()
+        return other
+
+    @property
+    def _text(self) -> str:
+        """The text so far."""
+        self._account()
+        return "".join(text for _, text in self._transcript)
+
+    @property
+    def _quoted_text(self) -> str:
+        """The text so far, in which a special token spelled out in ordinary text has another first character."""
+        self._account()
+        quoter = Quoter(self._quoter.tokens)
+        return "".join(
+            quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self._transcript
+        )
+
+    @property
+    def _reported(self) -> bool:
+        """True if a `Malformed` event was emitted."""
+        return self._fold.reported
+
+    @property
+    def _written_ids(self) -> Mapping[str, str]:
+        """The ids of calls as the model wrote them, by the ids of the calls. Empty for generated ids."""
+        return self._machine.ids.written
+
     @property
     def _made_ids(self) -> tuple[str, ...]:
         """Generated ids of calls, in order."""
@@ -559,7 +596,9 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
         stops = now.finder.literals if isinstance(now, UpTo) else ()
         return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
     if not wanted and asked.scanner is not None:
-        return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
+        reader = asked.restart.reader if asked.restart else None
+        suffix = reader.view.suffix if reader and reader.valued else None
+        return ("more of the value", *_quoted(getattr(suffix, "literals", ())))
     after = asked.program[asked.pc]
     if not wanted and isinstance(after, FreeText):
         return (_TEXT[after.role], *_quoted(after.table))

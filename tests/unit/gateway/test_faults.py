@@ -105,18 +105,19 @@ def test_engine_that_fails_later_ends_the_stream(path, more):
 def test_client_that_goes_cancels_the_engines_request(path, stream):
     """A client that closes its connection ends the engine's request within 100 ms, on every surface, streamed or not."""
 
-    async def once():
+    async def run():
         async with between([SAID[:200], 30.0, b"never"]) as (gateway, engine):
             _, writer = await gateway.send(request(path, stream=stream))
             await settled(lambda: gateway.application.state.gateway.streams and "/completion" in str(engine.asked))
             await asyncio.sleep(0.05)
-            begun = time.monotonic()
+            begun = time.process_time()
             writer.transport.abort()
-            await asyncio.wait_for(engine.gone.wait(), 5)
-            return time.monotonic() - begun
+            # Client, gateway and engine share this loop, which never sleeps here: the processor's time is all the time that they had.
+            while not engine.gone.is_set():
+                assert time.process_time() - begun <= 0.1
+                await asyncio.sleep(0)
 
-    # On a busy machine a moment may be long: it has to hold in one of three.
-    assert any(asyncio.run(once()) <= 0.1 for _ in range(3))
+    asyncio.run(run())
 
 
 @pytest.mark.slow
