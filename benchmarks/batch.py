@@ -247,7 +247,7 @@ def table(names: list[str], batches: int) -> Iterator[str]:
 
 
 def _trimmed(answer: Answer) -> Answer:
-    """Return an answer without white space around its texts, which formats treat in their own ways."""
+    """Return an answer without whitespace around its texts, which formats treat in their own ways."""
     reasoning, content, calls = answer
     return reasoning.strip(), content.strip(), calls
 

@@ -5,7 +5,7 @@ python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]    (in the env
 Strategy: the template writes up to six answers, with and without reasoning, content and one or two calls; what comes with and after the end of
 the turn is cut off, as an engine does. A system reads a template if for each of its answers some pair of its parsers, one for reasoning
 and one for calls, gives the same message. That is generous: a server has one pair for all answers, which its user has to name, and it
-streams. White space at the ends of texts does not count. For a parser that asks a tokenizer, every text that it asks for is one token;
+streams. Whitespace at the ends of texts does not count. For a parser that asks a tokenizer, every text that it asks for is one token;
 parsers that can only be driven by token ids (vLLM's for Harmony and for Cohere's models) are not, so what only they read counts as not read.
 Templates that write no call are left out.
 """
@@ -136,7 +136,7 @@ def _own(candidate: Candidate, shown: CutOut) -> bool:
 
 
 def _ended(text: str, format: Any) -> str:
-    """Return what an engine gives of an answer: up to what ends the turn, without white space around."""
+    """Return what an engine gives of an answer: up to what ends the turn, without whitespace around."""
     ends = {end.strip() for end in (format.turn.end, *format.turn.ends)} - {""}
     return text[: min((text.index(end) for end in ends if end in text), default=len(text))].strip()
 

@@ -60,7 +60,7 @@ class Answer:
 
     @property
     def meaning(self) -> tuple[Any, ...]:
-        """The message; white space around its texts is left to the formats, and so is JSON's within the arguments."""
+        """The message; whitespace around its texts is left to the formats, and so is JSON's within the arguments."""
         calls = [(call.name, _value("".join(call.arguments))) for call in self.calls.values()]
         return self.reasoning.strip(), self.content.strip(), calls
 

@@ -2,7 +2,7 @@
 
 python scripts/exports.py                needs transformers and TRL's files: `python3 scripts/run.py exports` sets them up
 
-Rules: transformers' own parser reads; what is right is the message that was rendered, whoever reads it. White space at the ends of
+Rules: transformers' own parser reads; what is right is the message that was rendered, whoever reads it. Whitespace at the ends of
 texts may differ where the template writes both alike. An answer counts once after each prompt that it follows from, and not at all
 where the template writes the same when content and reasoning are exchanged. Nothing of TRL's is on a page but names and figures.
 """
@@ -60,7 +60,7 @@ _STRINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "quotes in arguments": ('"', "'", "\\", 'say "no"', "it's", '\\"', '"""', "'quoted'", '"quoted"'),
         "line breaks in arguments": ("a\nb", "a\n\nb", "a\r\nb", "a\n  b", "{\n}"),
-        "white space around arguments": (" a", "a ", "\na", "a\n", "  a  ", "\ta\t", " ", "\n", "\n\n a \n\n"),
+        "whitespace around arguments": (" a", "a ", "\na", "a\n", "  a  ", "\ta\t", " ", "\n", "\n\n a \n\n"),
         "empty strings": ("",),
         "strings that look like other types": ("12", "007", "1e3", "true", "null", "None", "[1]", '{"a": 1}', "-0"),
         "tags in arguments": ("a < b > c", "<b>bold</b>", "</", "<!-- -->", "&lt;", "<a", "a>"),
@@ -78,11 +78,11 @@ _VALUES: Mapping[str, tuple[dict[str, Any], ...]] = MappingProxyType(
 )
 _TEXTS: Mapping[str, tuple[Said, ...]] = MappingProxyType(
     {
-        "white space around content": tuple(
+        "whitespace around content": tuple(
             proof_answer(content=a + _SAID + b)
             for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
         ),
-        "white space around reasoning": tuple(
+        "whitespace around reasoning": tuple(
             proof_answer(content=_SAID, reasoning=a + _THOUGHT + b)
             for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
         ),
@@ -309,7 +309,7 @@ def _found(read: export.Reader, candidate: Candidate, shown: CutOut, meant: Said
 
 
 def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: CutOut, meant: Said) -> str:
-    """Return what was found; what is right but for white space that the template does not write, as it was meant."""
+    """Return what was found; what is right but for whitespace that the template does not write, as it was meant."""
     try:
         found = export.comparable(read(chunks, shown.read_after(candidate.format)))
     except (ValueError, KeyError) as error:
@@ -319,7 +319,7 @@ def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: C
 
 
 def is_trimmed(found: str, meant: str) -> bool:
-    """Return whether what was found is what was meant but for white space at the ends of texts."""
+    """Return whether what was found is what was meant but for whitespace at the ends of texts."""
     return found != meant and _trimmed(json.loads(found)) == _trimmed(json.loads(meant))
 
 
@@ -331,7 +331,7 @@ def _is_written_alike(candidate: Candidate, found: str, meant: Said) -> bool:
 
 
 def _trimmed(value: Any) -> str:
-    """Return a value as JSON, all texts in it without white space at their ends."""
+    """Return a value as JSON, all texts in it without whitespace at their ends."""
     match value:
         case str():
             return json.dumps(value.strip())

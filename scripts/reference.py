@@ -383,12 +383,56 @@ def gallery(page: str) -> str:
 
 
 def examples(page: str) -> str:
-    """Return the playground's examples: a question, a tool, and the sketches of a few models by the models' names."""
-    kept = json.loads(GALLERY.read_text(encoding="utf-8"))
-    found = json.loads(page) | {
-        "examples": [{"name": name, "source": kept[of]["sketch"]} for name, of in EXAMPLES.items()]
+    """Return the playground's examples: a question, a tool, and for each model the format of its own template, and a sketch that writes it.
+
+    The format of a template that isn't at hand stays as it is on the page.
+    """
+    sketches, found = json.loads(GALLERY.read_text(encoding="utf-8")), json.loads(page)
+    formats = {example["name"]: example.get("format") for example in found["examples"]}
+    paths = {path.stem: path for path in vendors()}
+    formats |= {
+        name: ChatTemplate.from_file(paths[of]).format.to_dict() for name, of in EXAMPLES.items() if of in paths
     }
-    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+    found["examples"] = [
+        {"name": name, "source": fitted(sketches[of]["sketch"], formats[name]), "format": formats[name]}
+        for name, of in EXAMPLES.items()
+    ]
+    lines = ",\n  ".join(json.dumps(example, ensure_ascii=False) for example in found.pop("examples"))
+    return f'{json.dumps(found, ensure_ascii=False)[:-1]}, "examples": [\n  {lines}\n]}}\n'
+
+
+def fitted(sketch: str, format: Mapping[str, Any]) -> str:
+    """Return a sketch that also writes a format's header, prefills and separators, and refuses two calls if the format does.
+
+    The header of other roles has their names in place of "assistant".
+    """
+    turn, calls = format["turn"], format.get("tools", {})
+    header, off = turn["headers"][0], turn.get("prefill_no_thinking", "")
+    begun = _quoted(header + turn.get("prefill", ""))
+    asks = f"{_quoted(header + off)} if enable_thinking is false else {begun}" if off else begun
+    named = f"{_quoted(header)} if message.role == 'assistant' else '<|' ~ message.role ~ '|>'"
+    if "assistant" in header:
+        named = " ~ message.role ~ ".join(map(_quoted, header.split("assistant")))
+    each = "{%- for call in message.tool_calls %}"
+    first = each + (f"{{{{ {_quoted(calls['separator'])} if not loop.first }}}}" if calls.get("separator") else "")
+    if not calls.get("parallel", True):
+        refusal = "raise_exception('one call at a time')"
+        first = f"{{%- if message.tool_calls | length > 1 %}}{{{{ {refusal} }}}}{{% endif %}}\n{each}"
+    found = sketch.replace("<|{{ message.role }}|>", f"{{{{ {named} }}}}").replace("<|assistant|>", f"{{{{ {asks} }}}}")
+    between, calling = turn.get("content_to_tools", ""), "{%- if message.tool_calls %}"
+    if turn.get("reasoning_to_tools") == turn.get("reasoning_to_content") and not turn.get("start_to_tools"):
+        found = found.replace(
+            f"{calling}{{{{ {_quoted(between)} }}}}", f"{calling}{{{{ {_quoted(between)} if message.content }}}}"
+        )
+    if calls.get("arguments", {}).get("codec", {}).get("words") == "python":
+        found = found.replace(
+            _VALUES[0][0], "value | tojson if value is mapping or value is iterable and value is not string else value"
+        )
+    return found.replace(each, first)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def picture(path: Path) -> dict[str, Any]:

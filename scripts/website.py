@@ -167,6 +167,19 @@ BY_USE: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 """The names of `unrender` in the order in which a reader meets them, under headings."""
+CALLED = frozenset({"Policy", "Limits"})
+"""The classes of `unrender` that users construct."""
+USUAL: Mapping[str, str] = {
+    "ChatTemplate.from_pretrained": "the template of a model folder, a file, a GGUF file or a Hugging Face id",
+    "ChatTemplate.prepare": "a `Turn`: the prompt for a conversation and tools, with stop strings",
+    "Turn.stream": "the events of an answer, chunk by chunk",
+    "Turn.parse": "the `Message` of a complete answer",
+    "Constraint": "the grammar and triggers for an engine, from `turn.constraint(engine)`",
+    "Turn.next": "the next `Turn`, after tool results or a question",
+    "Turn.openai_chunks": "OpenAI's chunks for a client",
+    "Message.to_openai": "the message for OpenAI's API, and for the next `prepare`",
+}
+"""Calls that most programs make, in order, and their results."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
@@ -386,13 +399,16 @@ def _api_page(name: str) -> str:
 
 
 def _page_by_use() -> str:
-    """Return the page of `unrender` itself: what everyone needs first, the rest where it is used."""
+    """Return the page of `unrender` itself: the usual calls, then all names in the order of use. Only `CALLED` names show a constructor."""
     options = "    options:\n      heading_level: 3\n      show_root_heading: true\n      show_root_toc_entry: true\n"
+    hidden = "      merge_init_into_class: false\n"
     parts = (
-        f"## {title}\n\n" + "".join(f"::: unrender.{public}\n{options}\n" for public in found)
+        f"## {title}\n\n"
+        + "".join(f"::: unrender.{public}\n{options}{'' if public in CALLED else hidden}\n" for public in found)
         for title, found in BY_USE.items()
     )
-    return "# unrender\n\n::: unrender\n    options:\n      members: false\n\n" + "".join(parts)
+    calls = table(("Call", "Result"), [(f"[`{call}`][unrender.{call}]", result) for call, result in USUAL.items()])
+    return f"# unrender\n\n::: unrender\n    options:\n      members: false\n\n## The usual calls\n\n{calls}\n{''.join(parts)}"
 
 
 # The home page.

@@ -5,3 +5,14 @@ new MutationObserver(() => {
     if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
   }
 }).observe(document.body, { childList: true, subtree: true });
+
+// A link to a folded member of a class unfolds the class.
+function unfold() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target && target.closest("details.doc-members:not([open])");
+  if (!folded) return;
+  folded.open = true;
+  target.scrollIntoView();
+}
+addEventListener("hashchange", unfold);
+document.addEventListener("DOMContentLoaded", unfold);

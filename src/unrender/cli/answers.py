@@ -67,7 +67,7 @@ _FIELDS = {
 }
 """Maps the supported fields of an OpenAI request to names in `RequestOptions`."""
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
-"""Display names of some roles. White space between markers is displayed like a marker."""
+"""Display names of some roles. Whitespace between markers is displayed like a marker."""
 _PARTS, _MARGIN = 8, 13
 """Maximum number of an answer's parts that are shown, and width of the column before their text."""
 

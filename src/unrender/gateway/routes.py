@@ -200,7 +200,7 @@ class Paths:
             "status": "not ready" if problems else "ready",
             "problems": problems,
             "grammars": {model.name: model.capabilities.dialect or None for model in models},
-            "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
+            "findings": {model.name: model.found.told() | {"warnings": _complaints(model)} for model in models},
         }
         return answered(status, Kind.BUSY.status if problems else 200)
 

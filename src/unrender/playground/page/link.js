@@ -16,6 +16,7 @@ const FIELDS = {
   time: [(value) => value === null || (Number.isInteger(value) && value >= 0), "a whole number"],
   kept: [(value) => value === null || (object(value) && (typeof value.source === "string" || object(value.format))), "a template or a format"],
   keptName: text,
+  format: [(value) => value === null || object(value), "a format"],
 };
 
 /** Return the part of an address that holds `state`; empty where it would be too long. */

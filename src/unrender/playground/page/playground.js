@@ -8,7 +8,7 @@ import { Parts, drawing, evidenceOf, picture } from "./format.js";
 import { packed, unpacked } from "./link.js";
 
 const TYPED = ["source", "bos_token", "eos_token", "tools", "thinking", "tool_choice", "output", "chunk", "dialect"];
-const BLANK = { ...Object.fromEntries(TYPED.map((id) => [id, ""])), chunk: "4", dialect: "gbnf", parallel: true, recording: null, kept: null, keptName: "", time: null };
+const BLANK = { ...Object.fromEntries(TYPED.map((id) => [id, ""])), chunk: "4", dialect: "gbnf", parallel: true, recording: null, kept: null, keptName: "", format: null, time: null };
 const PAUSE = 250; // Milliseconds without typing before a question is asked.
 const ROLES = ["reasoning", "content", "marker", "layout", "name", "id", "argument", "malformed", "held", "later"];
 const NARROW = matchMedia("(max-width: 900px)");
@@ -24,6 +24,7 @@ let legible = true; // The next sample is as the template writes an answer that 
 let good = ""; // What went well last.
 let loading = ""; // What is loading.
 let kept = null; // The template, or the format, to compare with.
+let format = null; // The example's own format, until its template is edited.
 let time = null; // The slider's place that a link asks for.
 let playing = null;
 let templates = []; // What can be started from.
@@ -81,12 +82,11 @@ function around(place) {
   return $(place).closest("[role=tabpanel], section, dialog");
 }
 
-/** Say what went wrong with something, or that nothing did, in its place and above. */
+/** Show a problem, or that there is none any more. A template's problem is shown in place of its format, all others in the header. */
 function problem(name, text = "") {
   problems.delete(name);
   if (text) problems.set(name, text);
-  const { place } = PANELS[name] ?? {};
-  if (text && place) fill($(place), make("span", { className: "bad", textContent: text }));
+  if (text && name === "format") fill($("pictures"), make("span", { className: "bad", role: "alert", textContent: text }));
   drawStatus();
 }
 
@@ -98,13 +98,15 @@ function say(text) {
 
 function drawStatus() {
   $("status").classList.toggle("bad", problems.size > 0);
-  $("status").textContent = [...new Set(problems.values()), good || loading].filter(Boolean).join(" · ");
+  const others = [...new Set(problems.values())].filter((text) => text !== problems.get("format"));
+  $("status").textContent = [...others, good || loading].filter(Boolean).join(" · ");
 }
 
 // ---- what is entered ------------------------------------------------------------------------------------------------
 
 function template() {
-  return { source: $("source").value, bos_token: $("bos_token").value, eos_token: $("eos_token").value };
+  const written = { source: $("source").value, bos_token: $("bos_token").value, eos_token: $("eos_token").value };
+  return format ? { ...written, format } : written;
 }
 
 /** The question that most answers depend on. Throws an error where the tools are not JSON. */
@@ -128,7 +130,7 @@ function cut() {
 function everything() {
   const entered = Object.fromEntries(TYPED.map((id) => [id, $(id).value]));
   const end = $("time").value === $("time").max;
-  return { ...entered, parallel: $("parallel").checked, messages, recording, kept, keptName: $("kept").textContent, time: end ? null : Number($("time").value) };
+  return { ...entered, parallel: $("parallel").checked, messages, recording, kept, format, keptName: $("kept").textContent, time: end ? null : Number($("time").value) };
 }
 
 /** Show a state of the page, from an example or a link. */
@@ -136,7 +138,7 @@ function enter(given) {
   const state = { ...BLANK, ...given };
   for (const id of TYPED) $(id).value = typeof state[id] === "string" ? state[id] : JSON.stringify(state[id], null, 1);
   if (!$("dialect").value) $("dialect").value = BLANK.dialect;
-  ({ recording, kept, time } = state);
+  ({ recording, kept, format, time } = state);
   $("parallel").checked = state.parallel;
   $("kept").textContent = state.keptName;
   if (state.messages) messages = state.messages;
@@ -182,7 +184,7 @@ function clearFormat() {
 function drawFormat(found) {
   shown = found;
   parts = new Parts(found.pictures);
-  say(loading ? "" : `Format found (${found.renderings} renderings)`);
+  say(loading ? "" : format ? "" : `Format found (${found.renderings} renderings)`);
   fill($("pictures"), ...found.pictures.map((row) => picture(row, parts, (piece) => open(piece.field, ...evidenceOf(piece, shown.evidence)))));
   $("facts").textContent = found.facts.join(" · ");
   $("verify").hidden = false;
@@ -708,7 +710,10 @@ function start() {
   for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
   for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => select(tab));
   document.querySelector("[role=tablist]").addEventListener("keydown", moveTab);
-  listen(["source", "bos_token", "eos_token"], "input", refreshAllSoon);
+  listen(["source", "bos_token", "eos_token"], "input", () => {
+    format = null; // Another template has another format, which is derived anew.
+    refreshAllSoon();
+  });
   listen(["tools"], "input", refreshTurnSoon);
   listen(["thinking", "tool_choice", "parallel"], "change", () => refreshTurn());
   listen(["output", "chunk"], "input", ({ target }) => {
@@ -751,7 +756,7 @@ function start() {
 async function begin() {
   if (alone) load();
   const [{ examples, ...first }, named, used] = await Promise.all([fetched("examples.json"), offered(), fetched("uses.json")]);
-  const noted = examples.map((item) => ({ ...item, note: `A short template of ours with ${item.name}'s format.` }));
+  const noted = examples.map((item) => ({ ...item, note: `This is ${item.name}'s own format, derived from its chat template. The template above is a short one of ours that writes it. Edit it, and the format is derived from your text.` }));
   templates = [...named, ...noted];
   uses = used;
   fill($("use"), ...uses.map(({ name }, index) => make("option", { value: String(index), textContent: name })));
