@@ -1,4 +1,4 @@
-"""The cost of reading recorded answers: answers a second through Arrow, in one and in two processes, beside other parsers.
+"""Measure the parsing of recorded answers: answers per second from Arrow, in one process and in two, compared with other parsers.
 
 python benchmarks/batch.py [--quick]      (in `.venv-engines` and `.venv-plugins` it finds the others: scripts/run.py)
 

@@ -1,4 +1,4 @@
-"""The needs of others for the same text: each parser that can be imported, side by side, in one run.
+"""Compare the speed of all installed parsers on the same texts, in one run.
 
 python benchmarks/peers.py [--quick] [--json FILE]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
 

@@ -1,4 +1,4 @@
-"""The time with a real engine and many tools, by where it goes: the gateway, and llama.cpp's own chat endpoint, in one run.
+"""Measure requests with many tools on a real engine: the gateway and llama.cpp's own chat endpoint, in one run.
 
 python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""The cost of a request: prompt, grammars, parser, answer, import; beside what engines and libraries take for the same.
+"""Measure the cost of a request (prompt, grammars, parser, answer, import), compared with engines and libraries.
 
 python benchmarks/request.py [TEMPLATE.jinja …] [--quick] [--json FILE]
 

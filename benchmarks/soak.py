@@ -1,4 +1,4 @@
-"""Minutes of streams → what was lost, and whether memory stayed flat: a gateway between a faulty engine and clients that leave.
+"""Run many streams through a gateway, with a faulty engine and clients that disconnect. Report lost text and memory growth.
 
 python benchmarks/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
 

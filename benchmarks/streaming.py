@@ -1,4 +1,4 @@
-"""The cost of streaming: µs per 4-character chunk as the output grows, MB/s for whole texts, many streams, import time.
+"""Measure streaming: µs per chunk of four characters by output length, MB/s for complete texts, many streams, and import time.
 
 python benchmarks/streaming.py [--quick] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""Speed of a model in this process by its threads: tokens a second alone, and beside a busy process.
+"""Measure the speed of an in-process model by its number of threads: tokens per second alone, and next to a busy process.
 
 python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20]
 

@@ -1,4 +1,4 @@
-"""Counts the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender reads as the suite expects.
+"""Count the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender parses as the suite expects.
 
 python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
 

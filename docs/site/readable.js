@@ -1,4 +1,4 @@
-// The theme makes a landmark without a name for each block of code, and tables that only a mouse can scroll.
+// Fixes the theme's accessibility: code blocks aren't landmarks, and wide tables can be scrolled with the keyboard.
 new MutationObserver(() => {
   for (const buttons of document.querySelectorAll(".md-code__nav:not([role])")) buttons.role = "none";
   for (const table of document.querySelectorAll(".md-typeset__scrollwrap:not([tabindex])")) {
