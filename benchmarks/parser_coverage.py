@@ -12,7 +12,6 @@ Templates that write no call are left out.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -27,6 +26,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder in ("tests", "scripts")]
 
+from reporting import arguments, save  # noqa: E402
 from vendor import all_vendor_templates  # noqa: E402
 
 from unrender import ChatTemplate, UnrenderError  # noqa: E402
@@ -77,17 +77,14 @@ class System:
 
 def main() -> None:
     """Print how many answers of each template nothing of a system reads, and how many templates are read."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("templates", nargs="*", metavar="TEMPLATE")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
-    asked = parser.parse_args()
+    asked = arguments(__doc__, "templates", "--json")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     systems = [sglang(), vllm()]
     counts = dict.fromkeys(("unrender", *(system.name for system in systems)), 0)
     seen = 0
     for name, path in sorted(all_vendor_templates().items()):
-        if asked.templates and name not in asked.templates:
+        if asked.templates and Path(name) not in asked.templates:
             continue
         try:
             candidate = Candidate.of(ChatTemplate.from_file(path))
@@ -107,8 +104,7 @@ def main() -> None:
         said = ", ".join(f"{reader} {unread}" for reader, unread in missed.items())
         print(f"{name}: {len(answers)} answers; not read: {said}", flush=True)
     print(f"\n{seen} templates that write calls; read: {counts}; vLLM {version('vllm')}, SGLang {version('sglang')}")
-    if asked.json:
-        asked.json.write_text(json.dumps({"templates": seen, "read": counts}, indent=1) + "\n", encoding="utf-8")
+    save(asked.json, {"templates": seen, "read": counts})
 
 
 def _shown(candidate: Candidate) -> Iterator[CutOut]:
