@@ -86,6 +86,8 @@ class ReasoningPart(nodes.AnswerPart):
     """The longest whitespace after the closing marker. Any further whitespace is text."""
     holds_calls: bool = False
     """True if calls are generated inside reasoning. If False, calls inside reasoning are parsed, but never generated."""
+    shared: bool = False
+    """True if the closing marker also occurs outside of reasoning. It then doesn't show that reasoning precedes it."""
     declared: bool = True
     """True if the format defines this reasoning. Undeclared reasoning is parsed only at the start of an answer."""
 
@@ -165,6 +167,8 @@ class Calls(nodes.AnswerPart):
     """Whitespace before the calls, after content or reasoning, longest first. No entry is a suffix of another."""
     on_lines: bool
     """True if calls have no marker. After content, a line that starts with a tool's name is a call."""
+    checked: bool = False
+    """True if a call counts only if its arguments match the tool's schema."""
     sibling: bool = False
     """True for the syntax of another common format. Calls in this syntax must start a line, end the answer, and match their schemas."""
     forbidden: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 
 import live
 import pytest
@@ -61,6 +62,22 @@ def test_answers_are_counted_by_how_they_could_be_read():
         text = counted(engine, {"tools": [TOOL]})
         counts = {one: metric(text, "unrender_answers_total", model="m", reading=one) for one in expected}
         assert {one for one, count in counts.items() if count} == {reading}
+
+
+def test_calls_in_another_syntax_are_counted_and_logged_once(caplog):
+    """An answer with a call that isn't parsed is counted; the log and `/ready` name the setting that has such calls parsed."""
+    unread = Told(
+        'I call it:\n[TOOL_CALL: get_weather]\n```json\n{"name": "get_weather", "parameters": {"city": "Paris"}}\n```'
+    )
+    asked = {"tools": [TOOL]}
+
+    text = counted(unread, asked, asked)
+    read = counted(unread, asked, repair="offered")
+    prose = counted(Told("I could use get_weather for that."), asked)
+
+    values = [metric(it, "unrender_unread_calls_total", model="m") for it in (text, read, prose)]
+    assert values == [2, None, None]
+    assert [record.levelname for record in caplog.records if "`format`" in record.getMessage()] == ["WARNING"]
 
 
 def test_log_holds_no_word_of_what_was_said(caplog):
@@ -149,3 +166,19 @@ def test_mounts_into_fastapi():
 
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert refused.json()["type"] == "error"
+
+
+@pytest.mark.slow
+def test_responses_do_not_wait_for_acknowledgements():
+    """A connection that the gateway has accepted has `TCP_NODELAY`."""
+
+    async def run():
+        async with listening(Told("Hi")) as gateway:
+            _, writer = await gateway.send(b"")
+            await settled(lambda: gateway.server.server_state.connections)
+            (connection,) = gateway.server.server_state.connections
+            option = connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            writer.close()
+            return option
+
+    assert asyncio.run(run()) == 1
