@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mappi
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
@@ -24,6 +24,8 @@ from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
 from unrender.parser.streaming import Parser
+from unrender.printable import printable_lines
+from unrender.signatures import checked
 
 if TYPE_CHECKING:
     from unrender.dialects.constraint import Constraint, Engine
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 Thoughts = Literal["all", "template", "tool_cycle"]
 """Treatment of reasoning that the template would leave out of the prompt. The values are named as in trainers."""
+_SHOWN = 1000
+"""Maximum number of characters of a prompt's start, and of its end, that `print` shows."""
 Unfinished = Literal["error", "text"]
 """Treatment of an incomplete call in an answer: as an error or as text."""
 
@@ -79,6 +83,7 @@ class Constrained:
         starts = triggers(rest) if lazy else ()
         return Constraint(grammar=grammar, triggers=starts, stop=turn.stop, preserved_tokens=turn.preserved_tokens)
 
+    @checked
     def sample(self, seed: int) -> str:
         """Return a random text that the grammar allows. The same `seed` always returns the same text."""
         return self._remainder.drawer()(seed).text
@@ -182,6 +187,7 @@ class Extending:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Constrained):
     """One answer of the model: its prompt, parser and grammars."""
@@ -214,6 +220,20 @@ class Turn(Constrained):
     """Limits for the size of the answer's grammar."""
     _source: TurnSource | None = field(default=None, compare=False, repr=False)
     """The template and its arguments, which `next` needs. None if the turn was created directly."""
+
+    def __str__(self) -> str:
+        tools = "any" if self.request.tools is None else ", ".join(self.request._tool_names) or "none"
+        choice = self.request.named_tool or self.request.tool_choice
+        rows = {
+            "Prompt": f"{len(self.prompt)} characters",
+            "Prefill": repr(self.prefill) if self.prefill else "",
+            "Tools": tools + f" (tool_choice: {choice})" * (choice != "auto"),
+            "Thinking": {True: "on", False: "off", None: ""}[self.thinking],
+            "Stop at": " ".join(self.stop) or "the end of the sequence",
+        }
+        text = self.prompt if len(self.prompt) <= 2 * _SHOWN else f"{self.prompt[:_SHOWN]}\n…\n{self.prompt[-_SHOWN:]}"
+        said = [f"{name.ljust(9)} {value}" for name, value in rows.items() if value]
+        return printable_lines("\n".join([*said, *(f"Warning   {note}" for note in self.warnings), "", text]))
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -251,6 +271,7 @@ class Turn(Constrained):
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
+    @checked
     def parser(
         self,
         *,
@@ -280,6 +301,7 @@ class Turn(Constrained):
             special_tokens=special_tokens,
         )
 
+    @checked
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
         """Return a parser for this turn from a saved `Parser.state`, e.g. from another process.
 
@@ -287,12 +309,14 @@ class Turn(Constrained):
         """
         return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
+    @checked
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Parse a complete answer into a message. Model output never raises an error. `ids` is as in `parser`."""
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
 
+    @checked
     def stream(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -316,6 +340,7 @@ class Turn(Constrained):
         parser = self.parser(strict=strict, policy=policy, ids=ids)
         return AnswerStream(parser, chunks, added=parser.feed, finished=parser.finish)
 
+    @checked
     def openai_chunks(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -344,6 +369,7 @@ class Turn(Constrained):
 
         return AnswerStream(parser, chunks, added=lambda text: choice.chunks(parser.feed(text)), finished=finished)
 
+    @checked
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return the `Healing` of the first broken call of an answer, or None if no call can be healed.
 
@@ -443,6 +469,7 @@ class Turn(Constrained):
         """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
 
+    @checked
     def next(
         self,
         answer: str | ParsedAnswer,
@@ -486,9 +513,6 @@ class Turn(Constrained):
         >>> turn.next("Hi!", [{"role": "user", "content": "Bye"}]).prompt
         '<user>Hello</><assistant>Hi!</><user>Bye</><assistant>'
         """
-        _check_words(
-            answer="" if isinstance(answer, ParsedAnswer) else answer, thoughts=thoughts, unfinished=unfinished
-        )
         if self._source is None:
             raise ExtendError(
                 "expected a turn of ChatTemplate.prepare or prepare_rendered, found one created directly", "state"
@@ -510,7 +534,7 @@ class Turn(Constrained):
             raise RequestError("answer: expected a finished parser")
         turn = self._source.next(self, answer, messages, how)
         for note in turn.warnings:
-            warnings.warn(note, TemplateWarning, stacklevel=2)
+            warnings.warn(note, TemplateWarning, stacklevel=3)
         return turn
 
     @property
@@ -543,16 +567,6 @@ class _Broken:
 
 _REST_STEPS = 20_000
 """Maximum number of steps to check whether an engine obeyed a grammar."""
-_WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
-"""The allowed values of `Turn.next`'s arguments."""
-
-
-def _check_words(**given: Any) -> None:
-    """Raise `RequestError` for an argument that isn't a string or isn't one of its allowed values."""
-    for name, value in given.items():
-        words = _WORDS.get(name, ())
-        if not isinstance(value, str) or (words and value not in words):
-            raise RequestError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
 
 
 def generated_format(format: Format, prefill: str) -> Format:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 from unrender.cache import kept
-from unrender.errors import StateError
+from unrender.errors import RequestError, StateError
 from unrender.format import Format
 from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request
@@ -112,7 +112,7 @@ def _policy(saved: Saved) -> Policy:
     words: dict[str, Any] = {field.name: saved.text(field.name) for field in fields(Policy)}
     try:
         return Policy(**words)
-    except ValueError as error:
+    except RequestError as error:
         raise StateError(f"{saved.where}.{error}") from None
 
 

@@ -16,6 +16,7 @@ from unrender import Event
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.probes import UNREAD
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
@@ -60,6 +61,8 @@ class Answer:
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Kind of each engine error, including errors of retried jobs."""
+    unread: int = 0
+    """Number of choices with a call in another syntax that wasn't parsed."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames. The first frame is sent with the engine's first piece. Raises `Failure` if the engine fails."""
@@ -86,6 +89,11 @@ class Answer:
         if self.finished is not None:
             await self.finished(self.surface)
         yield last
+
+    @property
+    def limit(self) -> int | None:
+        """Token limit of the request, or else of the model."""
+        return self.ask.limit or self.model.max_tokens
 
     @property
     def usage(self) -> Usage:
@@ -130,24 +138,14 @@ class Answer:
                             yield b"".join(held)
                             held.clear()
                         piece = await anext(pieces, None)
-                if not choice.broke:
-                    last = choice.finish()
-                    if choice.broke and not await self._can_heal(choice):
-                        last = choice.release()
+                last = await self._finished(choice)
             except EngineError as error:
-                self.errors.append(error.kind)
-                failed = choice.resumed
-                last = choice.release()
-                if not failed:
+                healing, last = choice.resumed, self._released(choice, error)
+                if not healing:
                     # Deliver the text received so far before reporting the error.
                     if text := b"".join([*held, self._frames(index, last)]):
                         yield text
                     raise _failure(error) from error
-                # The answer was there before its call was healed, so the client gets that answer, not the error.
-                _log.warning("request %s: healing failed: %s", self.request_id, error)
-                last += choice.finish()
-            if choice.broke and not choice.fits(self.ask.limit):
-                last = [*choice.release(), *choice.finish()]
             job = self._rest(index) if choice.broke else None
         yield b"".join([*held, await self._end(index, last)])
 
@@ -161,6 +159,8 @@ class Answer:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
         ending = self.surface.frames(index, last, choice.content_logprobs())
+        if choice.may_be_unread and await asyncio.to_thread(choice.unread):
+            self._tell_unread()
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
@@ -168,6 +168,30 @@ class Answer:
         lacking += tuple(f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
+
+    def _tell_unread(self) -> None:
+        """Count an answer with a call that wasn't parsed. The first one of a model is logged."""
+        self.unread += 1
+        if not self.model.found.unread:
+            self.model.found.unread = True
+            _log.warning("%s: %s", self.model.name, UNREAD)
+
+    async def _finished(self, choice: Choice) -> list[Event]:
+        """End the choice, and return its last events. The choice holds them if a broken call can be healed."""
+        read_on = choice.broke
+        if read_on:
+            return [] if choice.fits(self.limit) else [*choice.release(), *choice.finish()]
+        last = choice.finish()
+        return last if not choice.broke or await self._can_heal(choice) else choice.release()
+
+    def _released(self, choice: Choice, error: EngineError) -> list[Event]:
+        """Return the events that remain after an engine's error. If healing failed, these are the rest of the answer without healing."""
+        self.errors.append(error.kind)
+        healing, last = choice.resumed, choice.release()
+        if not healing:
+            return last
+        _log.warning("request %s: healing failed: %s", self.request_id, error)
+        return last + choice.finish()
 
     def _frames(self, index: int, events: list[Event]) -> bytes:
         return self.surface.frames(index, events, self.choices[index].content_logprobs()) if events else b""
@@ -182,7 +206,7 @@ class Answer:
 
     async def _can_heal(self, choice: Choice) -> bool:
         # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
-        return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.ask.limit)
+        return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.limit)
 
     def _rest(self, index: int) -> Job:
         """Return the job that continues after the valid part of a broken call."""
@@ -221,7 +245,7 @@ class Answer:
             turn=self.model.sent(self.prepared.turn),
             request_id=name,
             grammar=self.prepared.grammar,
-            limit=ask.limit,
+            limit=self.limit,
             sampling=ask.sampling,
             seed=None if ask.seed is None else ask.seed + index,
             logprobs=ask.logprobs,

@@ -20,7 +20,7 @@ from unrender.gateway.answers.turns import grammar_of
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
-from unrender.limits import MAX_ITEMS
+from unrender.limits import MAX_ITEMS, MAX_TEXT
 from unrender.openai import Usage, message_of
 from unrender.types import Healing
 
@@ -122,6 +122,20 @@ class Choice:
     def broke(self) -> bool:
         """True if a call is broken and might be healed, so that its events are held until `go_on` or `release` is called."""
         return self._broke is not None
+
+    @property
+    def may_be_unread(self) -> bool:
+        """True if the answer has no calls, but contains the name of an offered tool."""
+        content, request = self.parser.message.content, self._turn.request
+        wanting = request._calls_allowed and not self.parser.message.tool_calls and len(content) <= MAX_TEXT
+        return wanting and any(name in content for name in request._tool_names)
+
+    def unread(self) -> bool:
+        """Return whether the answer has calls if other well-known syntaxes are parsed too."""
+        parser = self._turn.parser(policy=replace(self._policy or unrender.Policy(), repair="offered"))
+        parser.feed(self.text)
+        parser.finish(self.finish_reason)
+        return bool(parser.message.tool_calls)
 
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""

@@ -97,6 +97,15 @@ class Completions(HttpEngine):
             found.append(Piece("", 0, None, usage))
         return found
 
+    async def chat(self, request: Mapping[str, Any]) -> Said:
+        """Return the answer of the engine's own Chat Completions endpoint."""
+        return await super().chat({"model": await self._name(), **request})
+
+    async def context(self) -> int | None:
+        """Return the context size, if the engine's list of models contains it."""
+        await self._name()
+        return self._context or None
+
     async def _name(self) -> str:
         """Return the model's name on the engine."""
         if self._context is None:
@@ -246,6 +255,12 @@ class VLLM(Completions):
     async def count(self, text: str) -> int | None:
         """Return the engine's token count."""
         return (await self._tokenized(text)).number("count")
+
+    async def rendered(self, request: Mapping[str, Any]) -> str | None:
+        """Return the engine's own prompt, decoded from the token ids of its messages."""
+        name = await self._name()
+        ids = (await self._query(_TOKENIZE, {"model": name, **request})).get("tokens")
+        return (await self._query("/detokenize", {"model": name, "tokens": ids})).text("prompt") or None
 
     async def _tokenized(self, text: str) -> Said:
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender import TemplateError
-from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece, free_cores
+from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineError, Job, Piece, free_cores
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, scored_item
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
@@ -36,6 +36,8 @@ _TRIGGERS = {"word": 1, "pattern": 2}
 _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 SLOTS = 4
 """Number of answers that a server in this process generates in parallel. Further requests wait."""
+_MAGIC = b"GGUF"
+"""First bytes of a file with weights."""
 _ERRORS = 1
 """Log level of llama.cpp in this process."""
 
@@ -71,6 +73,19 @@ class LlamaServer(HttpEngine):
         sources = {"default": source, **({"tool_use": with_tools} if with_tools else {})}
         bos, eos = props.text("bos_token"), props.text("eos_token")
         return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, origin=self._connection.url)
+
+    async def rendered(self, request: Mapping[str, Any]) -> str | None:
+        """Return the engine's own prompt. Old servers can't show it."""
+        try:
+            return (await self._query("/apply-template", request)).text("prompt") or None
+        except EngineError as error:
+            if error.status not in (404, 501):
+                raise
+            return None
+
+    async def context(self) -> int | None:
+        """Return the context size of one slot."""
+        return (await self._query("/props")).number("default_generation_settings", "n_ctx") or None
 
     def _reader(self, job: Job) -> Reader:
         def read(line: bytes) -> tuple[list[Piece], bool]:
@@ -156,6 +171,10 @@ def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) 
     xllamacpp = llama_cpp()
     if not Path(path).is_file():
         raise invalid(f"path: {path}: no such file", param="path")
+    with Path(path).open("rb") as file:
+        if (found := file.read(len(_MAGIC))) != _MAGIC:  # llama.cpp would report this in ten lines
+            said = f"path: {path}: expected a GGUF file, which starts with {_MAGIC!r}, found {found!r}"
+            raise invalid(f"{said}; a template is `template` or --model", param="path")
     parameters = xllamacpp.CommonParams()
     parameters.model.path = path
     parameters.n_ctx = context

@@ -194,7 +194,9 @@ class TailReader(ObjectReader):
             return False
         if machine.searched > machine.position + FREE_REREADS:
             return False
-        shown = call and (call.begun or call.unoffered or machine.given_as_written(call) or machine.surplus(call))
+        shown = call and (
+            call.begun or call.unclear or call.unoffered or machine.given_as_written(call) or machine.surplus(call)
+        )
         return not shown
 
     def _mended(self, mark: str) -> bool:
@@ -208,7 +210,7 @@ class TailReader(ObjectReader):
             return False
         self._cut_back(start)
         if machine.frames and machine.frames[-1].at == start:
-            machine.go_back(machine.frames[-1])
+            machine.go_back(machine.frames[-1].start)
             commit(machine)
         call = machine.call = CallState(start=start)
         name_call(machine, found.call.name)
