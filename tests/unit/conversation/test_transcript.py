@@ -267,6 +267,7 @@ def test_a_result_of_a_function_is_a_tools_where_the_template_knows_no_function(
 
 
 ALTERNATES = (
+    "{% if messages[0].role == 'system' %}<system>{{ messages[0].content }}</>{% set messages = messages[1:] %}{% endif %}"
     "{% set ns = namespace(i=0) %}{% for m in messages %}{% if (m.role == 'user') != (ns.i % 2 == 0) %}"
     "{{ raise_exception('roles must alternate') }}{% endif %}{% set ns.i = ns.i + 1 %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
 )
