@@ -17,15 +17,20 @@ text of a special token, the prompt is split inside that text, so no tokenizer o
 
 from __future__ import annotations
 
+import hashlib
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from unrender import Event, Message, Parser
+from unrender.cache import Cache
 from unrender.errors import TokenizerError
-from unrender.limits import MAX_FEW
+from unrender.format.tokens import literal_texts
+from unrender.limits import MAX_FEW, MAX_FILE
+from unrender.types import ParsedAnswer
 
 __all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of"]
 
@@ -91,6 +96,32 @@ class Detokenizer:
         return self._tokenizer.decode(ids, **self._options) if ids else ""
 
 
+class PromptTexts:
+    """Texts of growing prompts. Text that is known from an earlier turn isn't decoded again, so a turn's cost doesn't depend on its prompt.
+
+    Several conversations may share an object. Texts that haven't been used for the longest time are dropped.
+    """
+
+    __slots__ = ("_known", "_tokenizer")
+
+    def __init__(self, tokenizer: Decoder) -> None:
+        self._tokenizer = tokenizer
+        self._known: Cache[str] = Cache(MAX_FILE)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text of a prompt's ids."""
+        known = self._known.get(_digest(ids))
+        return Detokenizer(self._tokenizer).text(ids) if known is None else known
+
+    def keep(self, ids: Sequence[int], text: str) -> None:
+        """Store the text of a prompt for later calls of `text`."""
+        self._known.put(_digest(ids), text, len(text))
+
+
+def _digest(ids: Sequence[int]) -> bytes:
+    return hashlib.blake2b(array("q", ids).tobytes(), digest_size=16).digest()
+
+
 class TokenParser:
     """A wrapper that feeds token ids to a parser.
 
@@ -98,15 +129,19 @@ class TokenParser:
     the vocabulary are recognised in ordinary text. The only errors raised are those of the tokenizer.
     """
 
-    __slots__ = ("_decoded", "_special", "parser")
+    __slots__ = ("_decoded", "_ends", "_held", "_special", "parser")
 
     def __init__(self, parser: Parser, tokenizer: Decoder, *, special_ids: Collection[int] | None = None) -> None:
         self.parser: Parser = parser
         """The parser, with its `message` and `spans`."""
         self._decoded = Detokenizer(tokenizer)
         self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)
+        self._ends: frozenset[int] = frozenset()
+        self._held = ""
+        """Text of special tokens that aren't part of the answer unless other text follows."""
         if isinstance(parser, Parser):  # The parsers of engines don't distinguish special tokens from ordinary text.
             parser._quote_only(self._decoded.text(sorted(self._special)))
+            self._ends = foreign_ids(tokenizer, parser) & self._special
 
     @property
     def message(self) -> Message:
@@ -122,17 +157,42 @@ class TokenParser:
                 ordinary.append(self._decoded.feed(int(token)))
                 continue
             events += self._feed("".join(ordinary) + self._decoded.flush())
-            # Feed special tokens separately, so that the parser can distinguish the token `<call>` from the ordinary text `<call>`.
-            events += self.parser.feed(self._decoded.text([int(token)]), special=True)
             ordinary.clear()
+            text = self._decoded.text([int(token)])
+            # A generation config may have two ends, and batches are padded. At the very end, such tokens aren't part of the answer.
+            if token in self._ends:
+                self._held += text
+                continue
+            # Feed special tokens separately, so that the parser can distinguish the token `<call>` from the ordinary text `<call>`.
+            events += [*self._release(), *self.parser.feed(text, special=True)]
         return [*events, *self._feed("".join(ordinary))]
 
     def finish(self, reason: str | None = None) -> list[Event]:
         """End the output and return the last events. `reason` is the engine's finish reason, as in `Parser.finish`."""
         return [*self._feed(self._decoded.flush()), *self.parser.finish(reason)]
 
+    @property
+    def answer(self) -> ParsedAnswer:
+        """The answer for `Turn.next`, after `finish`."""
+        return ParsedAnswer(parser=self.parser, padding=self._held)
+
     def _feed(self, text: str) -> list[Event]:
-        return self.parser.feed(text, special=False) if text else []
+        return [*self._release(), *self.parser.feed(text, special=False)] if text else []
+
+    def _release(self) -> list[Event]:
+        held, self._held = self._held, ""
+        return self.parser.feed(held, special=True) if held else []
+
+
+def foreign_ids(tokenizer: Any, parser: Parser) -> frozenset[int]:
+    """Return the ids of a tokenizer's special tokens that don't occur in the format of the parser's answer."""
+    if parser._grammar is not None:
+        return frozenset()
+    known = "\0".join(literal_texts(parser._format))
+    texts = {
+        id: getattr(token, "content", "") for id, token in _added(tokenizer).items() if getattr(token, "special", False)
+    }
+    return frozenset(id for id, text in texts.items() if text and text not in known)
 
 
 class ChunkParser:

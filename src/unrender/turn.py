@@ -6,11 +6,11 @@ The constraints of an answer depend only on the format, request and prefill. Tur
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
@@ -24,6 +24,7 @@ from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
 from unrender.parser.streaming import Parser
+from unrender.signatures import checked
 
 if TYPE_CHECKING:
     from unrender.dialects.constraint import Constraint, Engine
@@ -79,6 +80,7 @@ class Constrained:
         starts = triggers(rest) if lazy else ()
         return Constraint(grammar=grammar, triggers=starts, stop=turn.stop, preserved_tokens=turn.preserved_tokens)
 
+    @checked
     def sample(self, seed: int) -> str:
         """Return a random text that the grammar allows. The same `seed` always returns the same text."""
         return self._remainder.drawer()(seed).text
@@ -138,12 +140,15 @@ class Healing(Constrained):
 class ParsedAnswer:
     """A parsed answer. `Turn.next` accepts it instead of the answer's text, so that the answer is parsed only once."""
 
-    text: str
-    """The text that the parser was fed."""
     parser: Parser
-    """The finished parser."""
+    """The parser, which has parsed the complete answer and is finished."""
     padding: str = ""
-    """Sampled text after the end of the answer that isn't part of it, such as `<|endoftext|>` or padding."""
+    """Sampled text after the end of the answer that the parser wasn't fed, such as `<|endoftext|>` or padding."""
+
+    @property
+    def text(self) -> str:
+        """The text that the parser was fed."""
+        return self.parser._text
 
 
 class TurnSource(Protocol):
@@ -160,6 +165,10 @@ class TurnSource(Protocol):
 
     def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
         """Return the turn that follows an answer."""
+        ...
+
+    def resumed(self, messages: Sequence[Any]) -> TurnSource:
+        """Return a copy for a later turn, whose prompt contains `messages`."""
         ...
 
 
@@ -216,7 +225,9 @@ class Turn(Constrained):
         reasoning or calls. If no string is left, generation ends at the model's end-of-sequence token.
         """
         inside = tuple(self._unfinished())
-        return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
+        texts = [text for text in self.format.turn.all_ends if not any(text in part for part in inside)]
+        # After `<|im_end|>`, there's no need to wait for `<|im_end|><|endofturn|>`.
+        return tuple(text for text in texts if not any(text != other and text.startswith(other) for other in texts))
 
     def _unfinished(self) -> Iterator[str]:
         """Yield the markers that may occur before the answer is complete. They are those around reasoning, or before content and calls."""
@@ -242,6 +253,7 @@ class Turn(Constrained):
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
+    @checked
     def parser(
         self,
         *,
@@ -271,6 +283,7 @@ class Turn(Constrained):
             special_tokens=special_tokens,
         )
 
+    @checked
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
         """Return a parser for this turn from a saved `Parser.state`, e.g. from another process.
 
@@ -278,12 +291,14 @@ class Turn(Constrained):
         """
         return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
+    @checked
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Parse a complete answer into a message. Model output never raises an error. `ids` is as in `parser`."""
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
 
+    @checked
     def stream(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -307,6 +322,7 @@ class Turn(Constrained):
         parser = self.parser(strict=strict, policy=policy, ids=ids)
         return AnswerStream(parser, chunks, added=parser.feed, finished=parser.finish)
 
+    @checked
     def openai_chunks(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -335,6 +351,7 @@ class Turn(Constrained):
 
         return AnswerStream(parser, chunks, added=lambda text: choice.chunks(parser.feed(text)), finished=finished)
 
+    @checked
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return the `Healing` of the first broken call of an answer, or None if no call can be healed.
 
@@ -425,10 +442,16 @@ class Turn(Constrained):
         """The pieces that `next` appended to the previous prompt and answer. Empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
+    def _resumed(self, messages: Sequence[Any], **fields: Any) -> Turn:
+        """Return a later turn of this conversation. `messages` are all messages of its prompt, and `fields` are those that differ."""
+        source = self._source and self._source.resumed(messages)
+        return replace(self, is_continuation=False, warnings=(), _source=source, **fields)
+
     def _held(self) -> Iterator[Any]:
         """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
 
+    @checked
     def next(
         self,
         answer: str | ParsedAnswer,
@@ -472,9 +495,6 @@ class Turn(Constrained):
         >>> turn.next("Hi!", [{"role": "user", "content": "Bye"}]).prompt
         '<user>Hello</><assistant>Hi!</><user>Bye</><assistant>'
         """
-        _check_words(
-            answer="" if isinstance(answer, ParsedAnswer) else answer, thoughts=thoughts, unfinished=unfinished
-        )
         if self._source is None:
             raise ExtendError(
                 "expected a turn of ChatTemplate.prepare or prepare_rendered, found one created directly", "state"
@@ -491,10 +511,12 @@ class Turn(Constrained):
         if not isinstance(answer, ParsedAnswer):
             parser = self.parser(policy=policy)
             parser.finish(text=answer)
-            answer = ParsedAnswer(text=answer, parser=parser)
+            answer = ParsedAnswer(parser=parser)
+        elif not answer.parser._finished:
+            raise RequestError("answer: expected a finished parser")
         turn = self._source.next(self, answer, messages, how)
         for note in turn.warnings:
-            warnings.warn(note, TemplateWarning, stacklevel=2)
+            warnings.warn(note, TemplateWarning, stacklevel=3)
         return turn
 
     @property
@@ -527,16 +549,6 @@ class _Broken:
 
 _REST_STEPS = 20_000
 """Maximum number of steps to check whether an engine obeyed a grammar."""
-_WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
-"""The allowed values of `Turn.next`'s arguments."""
-
-
-def _check_words(**given: Any) -> None:
-    """Raise `RequestError` for an argument that isn't a string or isn't one of its allowed values."""
-    for name, value in given.items():
-        words = _WORDS.get(name, ())
-        if not isinstance(value, str) or (words and value not in words):
-            raise RequestError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
 
 
 def generated_format(format: Format, prefill: str) -> Format:

@@ -28,6 +28,7 @@ from unrender.cli.inputs import (
     read_text,
     request_options,
 )
+from unrender.cli.outputs import STANDARD_STREAM
 from unrender.cli.terminal import (
     BOLD,
     DIM,
@@ -55,7 +56,6 @@ from unrender.examples import example_answer
 from unrender.explain import Explanation, explain
 from unrender.grammar import Role
 from unrender.limits import MAX_BLOCK, MAX_COUNTED
-from unrender.outputs import STANDARD_STREAM
 
 _FIELDS = {
     "messages": "messages",

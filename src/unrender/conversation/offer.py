@@ -24,6 +24,7 @@ from unrender.format import CallSyntax, Format, ToolMode
 from unrender.format.tokens import preserved_tokens
 from unrender.formats import Declared, declared_formats, with_declared
 from unrender.messages.wire import Request, ToolPrompt
+from unrender.signatures import expected_one_of
 
 __all__ = ["DEFAULT_FORMAT", "Plan", "call_form", "plan_tools"]
 
@@ -90,7 +91,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
 def _with_declared(format: Format, name: str, source: str) -> Plan:
     known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
     if name not in known:
-        raise RequestError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
+        raise RequestError(expected_one_of("tool_format", [AUTO, NONE, *sorted(known)], name))
     spoken = _speaking(format, known[name])
     spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))
     return Plan(format=spoken, format_name=name, offers=True, writes_calls=True, writes_results=True)

@@ -42,6 +42,7 @@ from unrender.format.parts import (
     Typing,
     Words,
 )
+from unrender.signatures import expected_one_of
 
 __all__ = [
     "FORMAT_VERSION",
@@ -186,7 +187,7 @@ class Format:
 
         known = {declared.name: declared.format for declared in declared_formats()}
         if name not in known:
-            raise FormatError(f"declared format: expected one of {sorted(known)}, found {name!r}")
+            raise FormatError(expected_one_of("name", sorted(known), name))
         return known[name]
 
     @classmethod

@@ -14,6 +14,7 @@ class Kind(StrEnum):
 
     INVALID = "invalid", 400
     UNAUTHENTICATED = "unauthenticated", 401
+    FORBIDDEN = "forbidden", 403
     NOT_FOUND = "not_found", 404
     WRONG_METHOD = "wrong_method", 405
     TOO_LARGE = "too_large", 413

@@ -73,6 +73,9 @@ class Metrics:
             name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
             for name, about in _TIMES.items()
         }
+        self.ready: Gauge = Gauge(
+            "unrender_engine_ready", "1 if the model's engine is ready.", ("model",), registry=self._registry
+        )
         self.streams: Gauge = Gauge("unrender_streams", "Answers in progress.", registry=self._registry)
         for name, (about, value) in _KEPT.items():
             gauge = Gauge(f"unrender_kept_{name}", about, registry=self._registry)

@@ -16,12 +16,14 @@ import importlib
 import queue
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from os import PathLike
 from typing import Any, Protocol, cast
 
 from unrender import ChatTemplate, Event, GrammarError, Message, Parser, TemplateError, Turn
 from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.rendering.loading import LoadedTemplates
+from unrender.signatures import checked
 from unrender.token_ids import Detokenizer, TokenParser, exact_options
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
@@ -44,8 +46,14 @@ class Tokenizer(Decodes, Protocol):
     eos_token: Any
 
 
-def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template."""
+@checked
+def chat_template(tokenizer: Tokenizer | str | PathLike[str]) -> ChatTemplate:
+    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template.
+
+    `tokenizer` may also be an argument of `ChatTemplate.from_pretrained`.
+    """
+    if isinstance(tokenizer, str | PathLike):
+        return ChatTemplate.from_pretrained(tokenizer)
     sources = tokenizer.chat_template
     if not sources:
         raise TemplateError(f"{tokenizer.name_or_path or 'the tokenizer'}: expected a chat_template, found none")
@@ -70,6 +78,7 @@ def _more_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
+@checked
 def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reason: str | None = None) -> Message:
     """Parse generated ids into a message.
 
@@ -91,6 +100,7 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
     return kept
 
 
+@checked
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
@@ -132,6 +142,7 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     return _Constrained(chosen, tokenizer, grammar)
 
 
+@checked
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
     """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence after one of `turn.stop`.
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
+from unrender.signatures import expected_one_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Message fields that may contain reasoning. If several fields contain text, the first one is used."""
@@ -386,24 +387,24 @@ def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
     function = item.get("function", item) if isinstance(item, Mapping) else item
     name = function.get("name") if isinstance(function, Mapping) else None
     if name not in known:
-        raise RequestError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
+        raise RequestError(expected_one_of(where, known, name, what="the tools "))
     return str(name)
 
 
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
     """Convert OpenAI's `tool_choice` to a `ToolChoice` and the name of the required tool, or "" if no tool is named.
 
-    Raises `RequestError` for an unknown mode, an unknown tool, or a required call without tools.
+    A tool's name alone also counts. Raises `RequestError` for an unknown mode, an unknown tool, or a required call without tools.
     """
     if choice is None:
         return "auto", ""
+    names = [tool.name for tool in tools]
     if isinstance(choice, Mapping):
-        return "named", _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
+        return "named", _tool_name(choice, names, where="tool_choice")
     if choice not in ("auto", "none", "required"):
-        raise RequestError(
-            "tool_choice: expected 'auto', 'none', 'required' or "
-            f"{{'type': 'function', 'function': {{'name': …}}}}, found {choice!r}"
-        )
+        if choice in names:
+            return "named", choice
+        raise RequestError(expected_one_of("tool_choice", ("auto", "none", "required", *names), choice))
     if choice == "required" and not tools:
         raise RequestError("tool_choice: 'required' needs at least one tool")
     return choice, ""

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 from unrender.answer.build import answer_of, names_in_openers, names_matter, offered
 from unrender.cache import kept
-from unrender.errors import GrammarError, ParseError, StateError
+from unrender.errors import GrammarError, ParseError, RequestError, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_calls, known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of
@@ -43,6 +43,7 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.parser.unread import unread_call
+from unrender.signatures import found
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
 
@@ -322,7 +323,7 @@ class Parser(Resumable):
                 return [self._event(said)] if self._event is not None else []
             self._tail, text = text, ""
         if not isinstance(text, str):
-            raise TypeError(f"feed(): expected text, found {type(text).__name__}")
+            raise RequestError(f"text: expected text, found {found(text)}")
         if self._finished:
             raise ValueError("feed() can't be called after finish()")
         tail = self._leave_flow()
@@ -481,6 +482,21 @@ class Parser(Resumable):
             other.feed(text, special=special)
         other.finish()
         return other
+
+    @property
+    def _text(self) -> str:
+        """The text so far."""
+        self._account()
+        return "".join(text for _, text in self._transcript)
+
+    @property
+    def _quoted_text(self) -> str:
+        """The text so far, in which a special token spelled out in ordinary text has another first character."""
+        self._account()
+        quoter = Quoter(self._quoter.tokens)
+        return "".join(
+            quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self._transcript
+        )
 
     @property
     def _reported(self) -> bool:

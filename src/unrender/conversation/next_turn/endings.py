@@ -73,7 +73,8 @@ def read_answer(turn: Turn, answer: ParsedAnswer, unfinished: Unfinished, ends: 
     Raises `ExtendError` for text after the end of the turn, and for an end of the turn inside reasoning. An answer whose only call was cut
     off is also an error, unless `unfinished` allows it.
     """
-    parser, whole = answer.parser, answer.text
+    # Markers in ordinary tokens are text, so they must not be found.
+    parser, whole = answer.parser, answer.parser._quoted_text
     if (
         turn.request.reasoning_format == "none"
     ):  # Separate reasoning from content even if the request asks for both as one text.

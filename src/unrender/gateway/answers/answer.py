@@ -86,6 +86,11 @@ class Answer:
         yield last
 
     @property
+    def limit(self) -> int | None:
+        """Token limit of the request, or else of the model."""
+        return self.ask.limit or self.model.max_tokens
+
+    @property
     def usage(self) -> Usage:
         """Token counts of all choices together. The choices share one prompt, which is counted only once."""
         counted = [choice.counted for choice in self.choices]
@@ -128,24 +133,14 @@ class Answer:
                             yield b"".join(held)
                             held.clear()
                         piece = await anext(pieces, None)
-                if not choice.broke:
-                    last = choice.finish()
-                    if choice.broke and not await self._can_heal(choice):
-                        last = choice.release()
+                last = await self._finished(choice)
             except EngineError as error:
-                self.errors.append(error.kind)
-                failed = choice.resumed
-                last = choice.release()
-                if not failed:
+                healing, last = choice.resumed, self._released(choice, error)
+                if not healing:
                     # Deliver the text received so far before reporting the error.
                     if text := b"".join([*held, self._frames(index, last)]):
                         yield text
                     raise _failure(error) from error
-                # The answer was there before its call was healed, so the client gets that answer, not the error.
-                _log.warning("request %s: healing failed: %s", self.request_id, error)
-                last += choice.finish()
-            if choice.broke and not choice.fits(self.ask.limit):
-                last = [*choice.release(), *choice.finish()]
             job = self._rest(index) if choice.broke else None
         yield b"".join([*held, await self._end(index, last)])
 
@@ -167,6 +162,23 @@ class Answer:
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
 
+    async def _finished(self, choice: Choice) -> list[Event]:
+        """End the choice, and return its last events. The choice holds them if a broken call can be healed."""
+        read_on = choice.broke
+        if read_on:
+            return [] if choice.fits(self.limit) else [*choice.release(), *choice.finish()]
+        last = choice.finish()
+        return last if not choice.broke or await self._can_heal(choice) else choice.release()
+
+    def _released(self, choice: Choice, error: EngineError) -> list[Event]:
+        """Return the events that remain after an engine's error. If healing failed, these are the rest of the answer without healing."""
+        self.errors.append(error.kind)
+        healing, last = choice.resumed, choice.release()
+        if not healing:
+            return last
+        _log.warning("request %s: healing failed: %s", self.request_id, error)
+        return last + choice.finish()
+
     def _frames(self, index: int, events: list[Event]) -> bytes:
         return self.surface.frames(index, events, self.choices[index].content_logprobs()) if events else b""
 
@@ -180,7 +192,7 @@ class Answer:
 
     async def _can_heal(self, choice: Choice) -> bool:
         # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
-        return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.ask.limit)
+        return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.limit)
 
     def _rest(self, index: int) -> Job:
         """Return the job that continues after the valid part of a broken call."""
@@ -219,7 +231,7 @@ class Answer:
             turn=self.model.sent(self.prepared.turn),
             request_id=name,
             grammar=self.prepared.grammar,
-            limit=ask.limit,
+            limit=self.limit,
             sampling=ask.sampling,
             seed=None if ask.seed is None else ask.seed + index,
             logprobs=ask.logprobs,

@@ -6,10 +6,11 @@ necessarily complete: the reader has to check for the engine's final event.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -29,6 +30,10 @@ _BYTE_ORDER_MARK = "\ufeff".encode()
 _FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
 """Finish reasons of engines, as in `Piece.finish`. All others are "stop"."""
 _decode = json.JSONDecoder().raw_decode
+_KEPT = 4.0
+"""Seconds for which an unused connection is kept. llama-server and vLLM close connections after 5 seconds."""
+_END = 0.02
+"""Maximum time to wait for the end of a response after the final event, in seconds. Only then, the connection can be used again."""
 _QUICK = aiohttp.ClientTimeout(total=10)
 """Timeout for all requests except those that generate answers."""
 
@@ -46,6 +51,9 @@ class Connection:
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_timeout)
         self._session: aiohttp.ClientSession | None = None
+        """Keeps connections open for the next request, since opening one costs as much as a short answer."""
+        self._fresh: aiohttp.ClientSession | None = None
+        """Opens a new connection for each request."""
 
     async def lines(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
@@ -89,9 +97,24 @@ class Connection:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in filter(None, (self._session, self._fresh)):
+            await session.close()
+        self._session = self._fresh = None
+
+    async def _sent(self, method: str, where: str, **said: Any) -> aiohttp.ClientResponse:
+        """Send a request. If a connection that was kept open turns out to be closed, send it again over a new one."""
+        # Create the sessions here, since they belong to the running event loop.
+        if self._session is None or self._fresh is None:
+            self._session = _session(aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT))
+            self._fresh = _session(aiohttp.TCPConnector(limit=0, force_close=True))
+        reused: list[bool] = []
+        try:
+            return await self._session.request(method, where, allow_redirects=False, trace_request_ctx=reused, **said)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            # The engine closed the connection while nothing was sent, so it hasn't seen the request.
+            if not reused:
+                raise
+            return await self._fresh.request(method, where, allow_redirects=False, **said)
 
     @asynccontextmanager
     async def _request(
@@ -103,17 +126,9 @@ class Connection:
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         where, response = f"{self.url}{path}", None
         own = {**self._headers, **(headers or {})}
-        # Create the session here, since it belongs to the running event loop. Each request has its own connection, since llama-server
-        # closes unused connections without notice.
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, force_close=True),
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
         try:
-            async with self._session.request(
-                "GET" if body is None else "POST", where, json=body, headers=own, timeout=timeout, allow_redirects=False
-            ) as response:
+            method = "GET" if body is None else "POST"
+            async with await self._sent(method, where, json=body, headers=own, timeout=timeout) as response:
                 if response.status != 200:
                     said = f"{response.status} {_reason(await response.content.read(MAX_LINE))}"
                     raise EngineError(
@@ -131,6 +146,19 @@ class Connection:
             begun = response is not None and bool(response.content.total_bytes)
             said = "the engine closed the stream" if response else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
+
+
+def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    """Return a session that appends True to `trace_request_ctx` if a request uses a connection again."""
+    trace = aiohttp.TraceConfig()
+
+    async def reused(_: aiohttp.ClientSession, context: Any, __: Any) -> None:
+        if context.trace_request_ctx is not None:
+            context.trace_request_ctx.append(True)
+
+    trace.on_connection_reuseconn.append(reused)
+    jar = aiohttp.DummyCookieJar()
+    return aiohttp.ClientSession(connector=connector, cookie_jar=jar, trace_configs=[trace])
 
 
 _CUT = "the engine closed the stream before its final event"
@@ -177,6 +205,9 @@ class HttpEngine:
                     if last and not finished:
                         raise EngineError(_CUT, where=self._where)
                     if last:
+                        with suppress(TimeoutError, EngineError):
+                            async with asyncio.timeout(_END):
+                                await anext(reads, None)
                         return
         # Some engines end a complete answer without the final event.
         if not finished:

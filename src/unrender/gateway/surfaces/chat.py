@@ -249,6 +249,7 @@ class ChatSurface(Surface):
 
 _TYPES = {
     Kind.UNAUTHENTICATED: "authentication_error",
+    Kind.FORBIDDEN: "permission_error",
     Kind.BUSY: "overloaded_error",
     Kind.LIMITED: "rate_limit_error",
     Kind.ENGINE: "engine_error",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -369,3 +370,74 @@ def test_client_gets_the_engines_answer(kind):
     assert whole.usage.prompt_tokens == 7
     assert broken.status_code == 502
     assert "127.0.0.1" not in broken.text
+
+
+class Kept:
+    """An engine that keeps connections open, and closes each after so many requests without saying so."""
+
+    def __init__(self, requests: int) -> None:
+        self.requests = requests
+        self.connections = 0
+        self.jobs = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer requests, and drop the next one after the last."""
+        self.connections += 1
+        for _ in range(self.requests):
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0] or 0)
+            await reader.readexactly(length)
+            self.jobs += b"/completion" in head
+            said = KINDS["llama-server"].answer if b"/completion" in head else b'{"tokens": []}'
+            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(said), said))
+            await writer.drain()
+            writer.write(b"0\r\n\r\n")
+        else:
+            # The client believes that the connection is open until it has sent the next request.
+            with suppress(asyncio.IncompleteReadError):
+                await reader.readexactly(1)
+        writer.close()
+
+
+@pytest.mark.parametrize(("requests", "connections"), [(100, 1), (2, 5)])
+def test_connection_is_used_again(requests, connections):
+    """Jobs one after the other share a connection. If it turns out to be closed, the job is sent over a new one, and is not lost."""
+
+    async def run():
+        engine = Kept(requests)
+        async with await asyncio.start_server(engine.serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            backend = MAKERS["llama-server"](f"http://127.0.0.1:{port}")
+            for _ in range(6):
+                async for _piece in backend.generate(job()):
+                    pass
+            await backend.close()
+        return engine
+
+    engine = asyncio.run(run())
+
+    assert engine.jobs == 6
+    assert engine.connections <= connections
+
+
+def test_job_is_not_sent_twice_over_a_new_connection():
+    """An engine that dies of a job gets it once for each attempt, since the connection was new."""
+    sent = []
+
+    async def run():
+        async def die(reader, writer):
+            sent.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.close()
+
+        async with await asyncio.start_server(die, "127.0.0.1", 0) as server:
+            backend = MAKERS["ollama"](f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            with pytest.raises(EngineError):
+                await anext(backend.generate(job()))
+            await backend.close()
+
+    asyncio.run(run())
+
+    assert len(sent) == 1
