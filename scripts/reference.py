@@ -43,6 +43,7 @@ from unrender.explain.picture import pictures
 from unrender.format import Format, Slot
 from unrender.lint import Severity
 from unrender.lint.rules import RULES, Rule
+from unrender.probe.causes import table
 from unrender.verify import Verdict, verify
 
 PUBLIC = (
@@ -59,6 +60,7 @@ PUBLIC = (
     "unrender.lint",
     "unrender.explain",
     "unrender.examples",
+    "unrender.probe",
     "unrender.testing",
     "unrender.gateway",
     "unrender.gateway.config",
@@ -524,6 +526,15 @@ def engines(page: str) -> str:
     return between(between(page, "tested", f"| tested with | what | task |\n|---|---|---|\n{rows}"), "supported", needs)
 
 
+# The causes that a probe finds.
+
+
+def causes(page: str) -> str:
+    """Return the page with the table of causes."""
+    rows = [f"| `{it['name']}` | {it['level']} | {it['what']} | {cell(it['fix'])} |" for it in table()]
+    return between(page, "causes", "\n".join(["| cause | level | meaning | fix |", "|---|---|---|---|", *rows]))
+
+
 # The limits.
 
 
@@ -579,6 +590,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/explanation/security.md": limits,
     "docs/reference/format.schema.json": schema_text,
     "docs/reference/api.txt": public_names,
+    "docs/howto/probe.md": causes,
     "docs/installation.md": engines,
     "docs/glossary.md": glossary,
     "docs/dev/contributing.md": tasks,

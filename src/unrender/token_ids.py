@@ -30,6 +30,7 @@ from unrender.cache import Cache
 from unrender.errors import TokenizerError
 from unrender.format.tokens import literal_texts
 from unrender.limits import MAX_FEW, MAX_FILE
+from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
 
 __all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of"]
@@ -122,6 +123,7 @@ def _digest(ids: Sequence[int]) -> bytes:
     return hashlib.blake2b(array("q", ids).tobytes(), digest_size=16).digest()
 
 
+@checked
 class TokenParser:
     """A wrapper that feeds token ids to a parser.
 
@@ -148,6 +150,7 @@ class TokenParser:
         """The message so far."""
         return self.parser.message
 
+    @checked_late
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
         """Parse more ids and return the new events."""
         events: list[Event] = []
@@ -287,6 +290,7 @@ class Encoded(NamedTuple):
     """For each id, the index of the piece that contains its first character."""
 
 
+@checked
 class PromptEncoder:
     """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
 
@@ -318,10 +322,12 @@ class PromptEncoder:
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._anchor, self._anchor_length = self._anchor_of(list(self.special_tokens))
 
+    @checked
     def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of a complete prompt. Raises `TokenizerError` if a body can't be encoded as ordinary text."""
         return self._encoded(list(pieces), whole=True)
 
+    @checked
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of text that follows existing ids. SentencePiece tokenizers add no space before this text.
 
@@ -329,6 +335,7 @@ class PromptEncoder:
         """
         return self._encoded(list(pieces), whole=False)
 
+    @checked
     def spelled(self, text: str) -> str | None:
         """Return the first special token that occurs in `text`, or None."""
         found = self._special.search(text)

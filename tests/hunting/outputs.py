@@ -18,7 +18,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties.attacks import Reading, markers, readings
@@ -28,16 +28,14 @@ from tables import table
 from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate, Malformed, Message, Parser, Policy
-from unrender.machine.policy import WORDS
 from unrender.testing import numbered_id
 from unrender.types import Request
 
 NAME = "outputs"
 ANY_TOOL = Request(tools=None)
-POLICIES = [
-    Policy(**dict(zip(WORDS, words, strict=True)))  # type: ignore[arg-type]
-    for words in product(*WORDS.values())
-]
+WORDS = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
+"""Allowed values of each field of a policy."""
+POLICIES = [Policy(**dict(zip(WORDS, words, strict=True))) for words in product(*WORDS.values())]
 """All policies."""
 LONGEST = 700
 """Longest text that is tried, in characters."""

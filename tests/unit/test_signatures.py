@@ -31,7 +31,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a text as messages": (lambda: TEMPLATE.prepare("hi"), r'messages: .*; use \[{"role": "user", "content": "hi"}\]'),
     "messages as a prompt": (lambda: TEMPLATE.prepare_rendered([USER]), r"prompt: .*; use prepare\(messages\)"),
     "no answer": (lambda: TURN.parse(None), "text: expected text, found None"),
-    "a message as an answer": (lambda: TURN.next(TURN.parse("Hi"), [USER]), "answer: expected text, found Message"),
+    "a message as an answer": (lambda: TURN.next(TURN.parse("Hi"), [USER]), "answer: expected text .*, found Message"),
     "a misspelled word": (lambda: TURN.next("x", [], thoughts="al"), r"thoughts: .*found 'al'; did you mean 'all'\?"),
     "a misspelled tool choice": (lambda: TEMPLATE.prepare([USER], tool_choice="requierd"), "found 'requierd'; did you mean 'required'"),
     "a misspelled engine": (lambda: TURN.constraint("vlm"), r"engine: expected one of \[.*, found 'vlm'; did you mean 'vllm'"),

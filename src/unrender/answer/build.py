@@ -197,6 +197,7 @@ def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str]
         index_start=syntax.index_start,
         id_length=syntax.id_length,
         whole=syntax.whole,
+        checked=syntax.checked,
         commas=_takes_commas(syntax),
         own=own,
         cleans=format.cleans_content,

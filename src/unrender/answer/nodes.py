@@ -167,6 +167,8 @@ class Calls(nodes.AnswerPart):
     """White space before the calls, after content or reasoning, longest first. No entry is a suffix of another."""
     on_lines: bool
     """True if calls have no marker. After content, a line that starts with a tool's name is a call."""
+    checked: bool = False
+    """True if a call counts only if its arguments match the tool's schema."""
     sibling: bool = False
     """True for the syntax of another common format. Calls in this syntax must start a line, end the answer, and match their schemas."""
     forbidden: bool = False

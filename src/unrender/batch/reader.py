@@ -21,6 +21,7 @@ from typing import Any
 
 from unrender import ChatTemplate, Malformed, Parser, Policy, RequestError, Turn, UnrenderError
 from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
+from unrender.chat_template import as_template
 from unrender.format import Format
 from unrender.limits import MAX_CONTEXT
 from unrender.openai import ToolBody
@@ -211,7 +212,7 @@ def _plain_tools(tools: Sequence[Any]) -> list[ToolBody]:
 def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
     if isinstance(source, Format):
         return None, source
-    template = source if isinstance(source, ChatTemplate) else ChatTemplate.from_pretrained(source)
+    template = as_template(source)
     if template._grammar is not None:
         raise RequestError("expected a template with a format, found one with a handwritten grammar")
     return template, None

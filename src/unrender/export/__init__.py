@@ -36,7 +36,7 @@ from unrender.export.response_calls import (
 )
 from unrender.format import Format, ReasoningMode, Slot
 from unrender.json_values import thawed
-from unrender.signatures import expected_one_of
+from unrender.signatures import checked, expected_one_of
 from unrender.values.notations import notation_of
 
 Target = Literal["transformers", "vllm"]
@@ -235,7 +235,8 @@ _TRANSFORMS = {"transform", "transform_each"}
 _CONTENTS = ("text", "int", "float", "bool", "json", "xml-inline", "kv-lines")
 
 
-def read_response_template(data: Any) -> Exported:
+@checked
+def read_response_template(data: Mapping[str, Any]) -> Exported:
     """Validate a response template and return it.
 
     Raises `ExportError`, with the path, if it isn't a response template of version 1.

@@ -299,6 +299,8 @@ class CallSyntax:
     """True if an answer may contain several calls."""
     whole: bool = False
     """True if only complete, well-formed calls count. Other text is content."""
+    checked: bool = False
+    """True if a call counts only if its arguments match the tool's schema. Other text is content."""
     why: str = ""
     """The reason why no template shows this syntax; only in declared syntaxes."""
 

@@ -57,8 +57,8 @@ class Object(BaseModel):
                 yield from inner.unheeded(f"{where}{name}.")
         for name, value in (self.model_extra or {}).items():
             if value is not None and self.neutral.get(name, _NOTHING) != value:
-                near = get_close_matches(name, type(self).model_fields, 1, _SIMILAR)
-                yield f"{where}{name}{f' (did you mean {near[0]}?)' if near else ''}"
+                near = nearest(name, type(self).model_fields, cutoff=_SIMILAR)
+                yield f"{where}{name}{f' (did you mean {near}?)' if near else ''}"
 
 
 class Settings(Object):

@@ -163,6 +163,8 @@ class CallState(Resumable):
     """True if the fence or brackets around the arguments are closed too."""
     repaired: bool = False
     """True if an end marker of the call or of one of its values is missing or damaged."""
+    unclear: bool = False
+    """True if a value has several readings, so that the call can't be repaired."""
     committed: bool = False
     """True if the text before the arguments is final."""
     broken: tuple[str, str, int] | None = None

@@ -43,7 +43,7 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.parser.unread import unread_call
-from unrender.signatures import found
+from unrender.signatures import checked, found
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
 
@@ -122,6 +122,7 @@ _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_
 """Fields that are copied and pickled, unlike the fields of the fast path."""
 
 
+@checked
 class Parser(Resumable):
     """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
@@ -409,7 +410,7 @@ class Parser(Resumable):
         `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk, which is fed
         first.
         """
-        if text:
+        if text != "":
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []
@@ -484,29 +485,10 @@ class Parser(Resumable):
         return other
 
     @property
-    def _text(self) -> str:
-        """The text so far."""
+    def _record(self) -> Transcript:
+        """The text so far, and the parser's options."""
         self._account()
-        return "".join(text for _, text in self._transcript)
-
-    @property
-    def _quoted_text(self) -> str:
-        """The text so far, in which a special token spelled out in ordinary text has another first character."""
-        self._account()
-        quoter = Quoter(self._quoter.tokens)
-        return "".join(
-            quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self._transcript
-        )
-
-    @property
-    def _reported(self) -> bool:
-        """True if a `Malformed` event was emitted."""
-        return self._fold.reported
-
-    @property
-    def _written_ids(self) -> Mapping[str, str]:
-        """The ids of calls as the model wrote them, by the ids of the calls. Empty for generated ids."""
-        return self._machine.ids.written
+        return self._transcript
 
     @property
     def _made_ids(self) -> tuple[str, ...]:

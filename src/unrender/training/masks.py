@@ -62,6 +62,7 @@ class AssistantMask:
             mask[part.start : part.end] = [True] * (part.end - part.start)
         return mask
 
+    @checked
     def tokens(self, offsets: Iterable[tuple[int, int]]) -> list[int]:
         """Return one number per token: 1 if the model wrote the token, else 0.
 

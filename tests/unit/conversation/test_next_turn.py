@@ -66,8 +66,8 @@ def test_a_request_that_the_prompt_describes_cannot_change(changed):
 @pytest.mark.parametrize(
     ("answer", "more", "found"),
     [
-        (None, {}, "answer: expected text, found None"),
-        (b"Hi!", {}, "answer: expected text, found b'Hi!'"),
+        (None, {}, "answer: expected text or a ParsedAnswer, found None"),
+        (b"Hi!", {}, "answer: expected text or a ParsedAnswer, found b'Hi!'"),
         ("Hi!", {"thoughts": "some"}, "thoughts: expected 'all' or 'template' or 'tool_cycle', found 'some'"),
         ("Hi!", {"unfinished": None}, "unfinished: expected 'error' or 'text', found None"),
     ],

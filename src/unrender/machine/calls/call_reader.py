@@ -183,7 +183,8 @@ class _RunReader(TailReader):
         """Begin a possible call. A call in another format's syntax must start a line, and no text may follow it."""
         machine, calls = self.machine, self.view.calls
         if not calls.sibling:
-            begin_call(machine)
+            # Arguments of repaired calls are compared with the schema.
+            begin_call(machine).repaired = calls.checked
             frame = machine.frames[-1]
             if calls.whole and not frame.holds:
                 frame.holds = frame.whole = True

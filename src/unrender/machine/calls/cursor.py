@@ -268,6 +268,7 @@ class Cursor:
             machine.flow = scanner.flow
             yield
         if status is not DONE:
+            machine.current.unclear |= scanner.unclear
             self.fail(scanner.wanted if status is FAILED else "the rest of the arguments")
         # A call whose name isn't known yet may turn out to be text, so the envelope reports the duplicate key only once the name is known.
         if machine.current.name and (duplicate := scanner.duplicate):

@@ -194,7 +194,9 @@ class TailReader(ObjectReader):
             return False
         if machine.searched > machine.position + FREE_REREADS:
             return False
-        shown = call and (call.begun or call.unoffered or machine.given_as_written(call) or machine.surplus(call))
+        shown = call and (
+            call.begun or call.unclear or call.unoffered or machine.given_as_written(call) or machine.surplus(call)
+        )
         return not shown
 
     def _mended(self, mark: str) -> bool:
