@@ -46,7 +46,7 @@ from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
 from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
 from unrender.gateway.example import example_model
-from unrender.gateway.serve import server
+from unrender.gateway.serve import listener, server
 from unrender.machine.ids import id_maker, numbered_id
 from unrender.openai import Usage
 
@@ -290,8 +290,8 @@ def scripted(stack: ExitStack, chat: ChatTemplate, extend: Literal["on", "off"])
     """Return a gateway before the scripted engine, in a thread of this process, until the stack ends."""
     port = unused_port()
     model = Model(name="any", turns=Turns(template=chat, extend=extend), backend=Uncut())
-    running = server(app([model]), port=port, shutdown_timeout=0.1)
-    thread = threading.Thread(target=lambda: asyncio.run(running.serve()), daemon=True)
+    running, listening = server(app([model]), shutdown_timeout=0.1), listener("127.0.0.1", port)
+    thread = threading.Thread(target=lambda: asyncio.run(running.serve([listening])), daemon=True)
     thread.start()
     stack.callback(lambda: setattr(running, "should_exit", True))
     while not running.started:

@@ -1,7 +1,8 @@
 """The repository's Markdown → the documentation site: what is written, what is generated, and where links lead.
 
 python scripts/website.py                builds it into .cache/site: every link and anchor is followed, warnings are errors
-python scripts/website.py --offline      as well; its playground has a Pyodide of its own (npm, 14 MB) instead of an address
+python scripts/website.py --pages        the same without the playground and the sources that pages link to; takes a few seconds
+python scripts/website.py --offline      the same with the playground, whose Pyodide is a copy (npm, 14 MB) instead of an address
 python scripts/website.py --serve        shows it while pages are written
 
 Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages
@@ -17,6 +18,8 @@ import dataclasses
 import importlib
 import inspect
 import json
+import logging
+import operator
 import os
 import pkgutil
 import posixpath
@@ -28,7 +31,7 @@ import tomllib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +122,15 @@ UNFOUND = (f"{SHOWN}/", "changelog.md")
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_PAGES_ONLY = bool(os.environ.get("UNRENDER_PAGES"))
+_LEFTOVER = re.compile(r"^.*?(?:\*\*|`|^\s*(?:[-*#|]+|\d+\.) |</?\w|\]\(|:::).*$", re.MULTILINE)
+_CODE = re.compile(
+    r"<(code|pre|script|style)\b.*?</\1>|<(div)[^>]* class=\"(?:answer|home-out|home-events)\".*?</\2>", re.DOTALL
+)
+_TAGS = re.compile(
+    "a|article|autoref|b|br|button|details|div|em|h[1-6]|hr|i|iframe|img|input|li|link|ol|option|output|p|select|small|span|strong|summary"
+    "|table|tbody|td|th|thead|tr|ul"
+)
 _OURS = re.compile(r"^Written by `scripts/\w+\.py`; do not edit\.\s*", re.MULTILINE)
 """A generated page's words to those who would change it, not to those who read it."""
 _LIST = re.compile(r"(?<=:)\n(?=- )")
@@ -176,6 +188,8 @@ def main() -> None:
     match sys.argv[1:]:
         case ["--serve"]:
             command = ["serve", "--dev-addr", "127.0.0.1:8900"]
+        case ["--pages"]:
+            variables["UNRENDER_PAGES"] = "only"
         case ["--offline"]:
             folder = npm("pyodide", "pyodide@314.0.7")
             if folder is None:
@@ -202,10 +216,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turn a page's links between the repository's files into links of the site; give pages that are wide all the width."""
     path = page.file.src_uri
     if path in WIDE:
-        page.meta["hide"] = ["navigation", "toc"]
+        page.meta["hide"] = ["navigation", "toc", *["footer"] * (path == "index.md")]
     # Who searches wants to do something: sources are not found, and what tells how is found first.
     page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
-    more = {"glossary.md": lambda: f"{markdown}\n{words()}", "gallery.md": lambda: gallery(markdown)}
+    more = {
+        "index.md": lambda: installable(markdown).replace("<!-- film -->", film()),
+        "glossary.md": lambda: f"{markdown}\n{words()}",
+        "gallery.md": lambda: gallery(markdown),
+    }
     return for_site(more.get(path, lambda: markdown)(), path)
 
 
@@ -215,7 +233,9 @@ def _boost(page: str) -> int:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Give the place of a table of contents that would be empty to the page, whose tables are wide."""
+    """Check the page's HTML, and hide a table of contents that would be empty, since tables need the width."""
+    for found in () if page.file.src_uri.startswith(SHOWN) else leftovers(html):
+        logging.getLogger("mkdocs.hooks").warning("%s: Markdown that isn't rendered: %r", page.file.src_uri, found)
     if not any(item.children for item in page.toc.items):
         page.meta.setdefault("hide", ["toc"])
     return html
@@ -238,6 +258,8 @@ def on_post_build(config: Any) -> None:
         path = Path(config["site_dir"], f"{old}.html")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(redirect(posixpath.relpath(new, posixpath.dirname(old) or ".")), encoding="utf-8")
+    if _PAGES_ONLY:
+        return
     folder, own = Path(config["site_dir"]) / "playground", os.environ.get("UNRENDER_PYODIDE")
     write(folder, pyodide="./pyodide" if own else PYODIDE)
     if own:
@@ -250,6 +272,18 @@ def redirect(address: str) -> str:
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Moved</title><link rel="canonical" href="{address}">'
         f'<meta http-equiv="refresh" content="0; url={address}"><p>This page is now <a href="{address}">here</a>.</p></html>\n'
     )
+
+
+def leftovers(html: str) -> list[str]:
+    """Return the places where a page's HTML still contains Markdown, or a tag that no page writes.
+
+    Pages are written for GitHub's Markdown and built with Python-Markdown, which needs e.g. four spaces for a nested list. Code and
+    examples of answers are ignored.
+    """
+    prose = _CODE.sub("…", html)
+    tags = [f"<{tag}>" for tag in re.findall(r"<(\w+)", prose) if not _TAGS.fullmatch(tag)]
+    texts = re.split(r"<[^>]*>", re.sub(r"</?(?:a|b|em|i|small|span|strong)\b[^>]*>", "", prose))
+    return tags + [found[0] for text in texts for found in _LEFTOVER.finditer(unescape(text))]
 
 
 class Docstrings(Extension):
@@ -270,7 +304,7 @@ def pages() -> dict[str, str]:
     return (
         found
         | {api_page_of(module): _api_page(module) for module in reference.PUBLIC}
-        | {page_of(target): shown(target) for target in sorted(linked())}
+        | {page_of(target): f"# {target}\n" if _PAGES_ONLY else shown(target) for target in sorted(linked())}
     )
 
 
@@ -308,7 +342,7 @@ def shown(file: str) -> str:
         return f"# {file}\n\n" + "".join(f"- `{inner.name}`\n" for inner in sorted(path.iterdir()))
     text = path.read_text(encoding="utf-8")
     fence = "`" * (max(map(len, re.findall(r"`{3,}", text)), default=2) + 1)
-    return f"# {file}\n\n{fence}{_LANGUAGES.get(Path(file).suffix, 'text')}\n{text}\n{fence}\n"
+    return f"# {file}\n\n{fence}{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n{fence}\n"
 
 
 def for_site(text: str, page: str) -> str:
@@ -359,6 +393,59 @@ def _page_by_use() -> str:
         for title, found in BY_USE.items()
     )
     return "# unrender\n\n::: unrender\n    options:\n      members: false\n\n" + "".join(parts)
+
+
+# The home page.
+
+
+FILMED = ("Qwen3", "gpt-oss", "DeepSeek V3.2", "Kimi K2 Thinking", "GLM 4.7", "Gemma 4", "MiniMax M3")
+"""The models of the film on the home page, by the names of the playground's examples."""
+_FILLED: Mapping[str, str] = {
+    "reasoning": "I should check.",
+    "content": "Let me look.",
+    "name": "get_weather",
+    "arguments": '{"city": "Paris"}',
+    "key": "city",
+    "value": "Paris",
+    "type": "true",
+    "index": "0",
+}
+"""The text of each slot in the film."""
+
+
+def installable(page: str) -> str:
+    """Return the home page with an install line for everyone if the repository's address is known, as in a release."""
+    repository = os.environ.get("UNRENDER_REPOSITORY")
+    if not repository:
+        return page
+    shown = f"pip install 'unrender[cli] @ git+{repository}'"
+    return page.replace("pip install '.[cli]'", shown).replace("Run this in a checkout, with", "You need")
+
+
+def film() -> str:
+    """Return the film of the home page: a chooser of models, and for each an answer and its events."""
+    options = "".join(f"<option>{name}</option>" for name in FILMED)
+    takes = "".join(take(kept()[reference.EXAMPLES[name]]["rows"][-1]) for name in FILMED)
+    takes = takes.replace('"home-take"', '"home-take home-shown"', 1)
+    bar = f'<div class="home-bar"><select aria-label="Model">{options}</select><span class="home-count" aria-hidden="true"></span></div>'
+    return f'<div class="home-film">{bar}<div class="home-takes">{takes}</div></div>'
+
+
+def take(row: Sequence[tuple[str, str, str]]) -> str:
+    """Return one answer of the film, coloured by role, and its events. `data-after` counts the parts that an event needs."""
+    parts = [(_FILLED[text] if role != "marker" else text, role) for text, role, _ in row]
+    shown = "".join(
+        f'<span class="p-{role}">{re.sub("(?<=↵)(?!↵)", "<br>", escape(text).replace(chr(10), "↵"))}</span>'
+        for text, role in parts
+    )
+    called = max(at for at, (_, role) in enumerate(parts) if role in ("argument", "value", "key"))
+    ends = {role: at for at, (_, role) in enumerate(parts) if role in ("reasoning", "content")} | {"tool call": called}
+    said = {**_FILLED, "tool call": f"{_FILLED['name']} {_FILLED['arguments']}"}
+    events = "".join(
+        f'<i data-after="{at + 2}">{name}</i><span>{escape(said[name])}</span>'
+        for name, at in sorted(ends.items(), key=operator.itemgetter(1))
+    )
+    return f'<div class="home-take"><div class="home-out">{shown}</div><div class="home-events">{events}</div></div>'
 
 
 # The gallery.
@@ -438,7 +525,7 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         template = ChatTemplate.from_file(path)
         seen = template.analysis
-        said = f'{escape(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Playground</a>'
+        said = f'{_as_html(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Playground</a>'
         yield entry(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
 
 
@@ -446,7 +533,7 @@ def declared() -> Iterator[str]:
     """Yield the library's declared formats as rows, each with all that it reads."""
     for found in declared_formats():
         read = (call_picture(syntax) for syntax in found.format.tolerated)
-        yield entry(found.name, escape(found.why), [*pictures(found.format, Capabilities()), *read])
+        yield entry(found.name, _as_html(found.why), [*pictures(found.format, Capabilities()), *read])
 
 
 def group(name: str, rows: Iterable[str], said: str = "") -> str:
@@ -482,6 +569,11 @@ def _part(piece: PicturePiece) -> str:
     slot = " slot" if piece.role != "marker" else ""
     shown = escape(piece.text.replace("\n", "↵"))
     return f'<span class="p-{piece.role}{slot}" title="{escape(piece.field)}">{shown}</span>'
+
+
+def _as_html(text: str) -> str:
+    """Return a text of one line as HTML, with code between backquotes."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _first_words(path: Path) -> str:

@@ -15,6 +15,7 @@ class Letters:
     name_or_path = "stand-in"
     bos_token = None
     pad_token_id = 0
+    clean_up_tokenization_spaces = True
 
     def __init__(self, source: Any = SOURCE, *, eos: str = "</s>") -> None:
         self.chat_template = source
@@ -22,7 +23,7 @@ class Letters:
         self.decoded = 0
 
     def decode(
-        self, ids: Iterable[int], *, skip_special_tokens: bool, clean_up_tokenization_spaces: bool = False
+        self, ids: Iterable[int], *, skip_special_tokens: bool, clean_up_tokenization_spaces: bool = True
     ) -> str:
         """Return the text of tokens."""
         assert not skip_special_tokens

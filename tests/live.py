@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from unrender.gateway.backends.backend import Backend
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
-from unrender.gateway.serve import Server, server
+from unrender.gateway.serve import Server, listener, server
 
 ASKED: Mapping[str, Mapping[str, Any]] = {
     "/v1/chat/completions": {"messages": HELLO},
@@ -29,10 +29,10 @@ ASKED: Mapping[str, Mapping[str, Any]] = {
 class Live:
     """A gateway that listens."""
 
-    def __init__(self, application: Starlette, running: Server) -> None:
+    def __init__(self, application: Starlette, running: Server, port: int) -> None:
         self.application = application
         self.server = running
-        self.port = int(running.servers[0].sockets[0].getsockname()[1])
+        self.port = port
 
     async def send(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Send bytes over a connection of their own."""
@@ -58,7 +58,9 @@ class Live:
 def request(path: str, *, headers: str = "", **more: Any) -> bytes:
     """Return the bytes of a request to one of the three APIs."""
     body = json.dumps({**ASKED[path], **more}).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n{headers}content-length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 
@@ -70,10 +72,11 @@ async def listening(
     tasks, sockets = asyncio.all_tasks(), open_sockets()
     backend = LlamaServer(Connection(engine, idle_timeout=idle_timeout)) if isinstance(engine, str) else engine
     application = served(backend, **settings)
-    running = server(application, port=0, shutdown_timeout=shutdown_timeout)
-    serving = asyncio.create_task(running.serve())
+    running = server(application, shutdown_timeout=shutdown_timeout)
+    listens = listener("127.0.0.1", 0)
+    serving = asyncio.create_task(running.serve([listens]))
     await settled(lambda: running.started, within=20.0)
-    yield Live(application, running)
+    yield Live(application, running, int(listens.getsockname()[1]))
     running.should_exit = True
     await serving
     await asyncio.sleep(0)

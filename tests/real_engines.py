@@ -138,7 +138,7 @@ def _body(backend: Any, job: Job) -> dict[str, Any]:
 def serving(model: Model) -> Iterator[str]:
     """Run a gateway in a thread of its own; yields its address."""
     listening = listener("127.0.0.1", 0)
-    running = server(app([model]), port=0)
+    running = server(app([model]))
     thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
     thread.start()
     try:

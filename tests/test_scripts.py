@@ -226,6 +226,15 @@ def test_the_release_has_one_version() -> None:
     assert release.section(newest).count("\n- ") > 10
 
 
+def test_the_changelog_is_short() -> None:
+    """A changelog that people read has at most 120 lines, and a table of old and new names."""
+    changelog = (environment.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+    assert len(changelog.splitlines()) <= 120
+    assert "| 0.2.0 | 0.3.0 |" in changelog
+    assert len(re.findall(r"^- \*\*", changelog.partition("### Old and new names")[0], re.MULTILINE)) == 8
+
+
 def test_workflows_use_actions_by_their_digests() -> None:
     """A tag of another repository may move; what runs with our rights is one commit, and the comment says which release."""
     lines = [

@@ -8,6 +8,7 @@ import posixpath
 import re
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import drawings
 import figures
@@ -96,6 +97,38 @@ def test_a_files_name_is_the_title_of_its_block() -> None:
     assert website.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
 
 
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ("<p>One:\n- two</p>", ["- two"]),
+        (
+            "<p>Set <code>A</code> (`Name</p>\n<address>`) and <code>B</code>.</p>",
+            ["<address>", "Set … (`Name", "`) and …."],
+        ),
+        ("<p>This is **bold</p>", ["This is **bold"]),
+        ("<p>See [the page](page.md).</p>", ["See [the page](page.md)."]),
+        ("<p>Rows:\n   | a | b |</p>", ["   | a | b |"]),
+        ("<p>The marker &lt;think&gt; ends it.</p>", ["The marker <think> ends it."]),
+        ("<p>A <code>**kwargs</code> of <em>2 * 3</em> - or 1. of them</p><pre>- `a`\n| b |</pre>", []),
+        ('<div class="answer" tabindex="0"><span class="p-marker">&lt;think&gt;`</span></div>', []),
+    ],
+)
+def test_markdown_that_is_not_rendered_is_found(html: str, found: list[str]) -> None:
+    """HTML that still contains Markdown, or a tag from a broken code span, is reported. Code and shown answers aren't."""
+    assert website.leftovers(html) == found
+
+
+def test_markdown_that_is_not_rendered_fails_the_build(caplog: pytest.LogCaptureFixture) -> None:
+    """The hook logs a warning for MkDocs, which a strict build counts as an error."""
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="a.md"), toc=SimpleNamespace(items=[]), meta={})
+
+    website.on_page_content("<p>One:\n- two</p>", page)
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("mkdocs.hooks", "a.md: Markdown that isn't rendered: '- two'")
+    ]
+    assert "strict: true" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
 def test_examples_of_docstrings_are_code() -> None:
     """Each example is fenced, up to the empty line after it."""
     assert website.fenced("One.\n\n>>> 1\n1\n\nTwo.\n\n>>> 2\n2") == (
@@ -170,6 +203,16 @@ def test_pages_count_the_templates_that_pass() -> None:
     assert f"output formats of {len(website.kept())} models" in (ROOT / "docs" / "gallery.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/explanation/why.md"])
+def test_pages_state_each_systems_own_count(name: str) -> None:
+    """Pages that compare our result in CanIToolCall list the most common engines, with their results and number of outputs."""
+    text = " ".join((ROOT / name).read_text("utf-8").split())
+    suite = figures.results()["suite"]["total"]
+
+    assert f"{suite['pass']} of {sum(suite.values())}" in text or f"passed {suite['pass']} outputs" in text
+    assert [system for system in ("Ollama", "llama.cpp", "vLLM") if figures.SUITE_RESULTS[system] not in text] == []
+
+
 def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
     """Each model that it names is a heading there."""
     named = re.findall(r"gallery\.html#([\w-]+)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
@@ -177,6 +220,26 @@ def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
 
     assert len(named) > 5
     assert [name for name in named if f'<h4 id="{name}">' not in shown] == []
+
+
+def test_the_film_shows_the_answers_of_the_gallery() -> None:
+    """Each model's answer is in the format that was derived from its template, with all slots filled and one call."""
+    shown = website.film()
+
+    assert shown.count("<option>") == shown.count('class="home-out"') == len(website.FILMED)
+    assert shown.count('<i data-after="') >= 3 * len(website.FILMED) - 1
+    assert '<span class="p-marker">&lt;think&gt;↵<br></span><span class="p-reasoning">I should check.</span>' in shown
+    assert shown.count("home-shown") == 1
+
+
+def test_a_release_names_the_repository_to_install_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home page's install line works in a checkout, or anywhere if the repository's address is known."""
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+    monkeypatch.delenv("UNRENDER_REPOSITORY", raising=False)
+    assert "pip install '.[cli]'" in website.installable(page)
+    monkeypatch.setenv("UNRENDER_REPOSITORY", "https://example.org/unrender")
+    assert "pip install 'unrender[cli] @ git+https://example.org/unrender'" in website.installable(page)
 
 
 def test_old_addresses_lead_to_pages() -> None:

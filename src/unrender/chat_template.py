@@ -13,10 +13,11 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from unrender.errors import ExportError, FormatError, FormatWarning, RequestError, TemplateWarning
+from unrender.errors import ExportError, FormatWarning, RequestError, TemplateWarning
 from unrender.limits import STANDARD, Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.rendering.template import FunctionTemplate, Template
+from unrender.signatures import checked
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
@@ -61,6 +62,7 @@ class ChatTemplate:
     that compiles can be analysed. The analysis raises `FormatError`, naming the file, if one of the user's declared formats is malformed.
     """
 
+    @checked
     def __init__(
         self,
         loaded: LoadedTemplates,
@@ -72,11 +74,6 @@ class ChatTemplate:
     ) -> None:
         self._loaded = loaded
         self._cache = cache
-        if format is not None:
-            from unrender.format import Format  # noqa: PLC0415 -- imported on use
-
-            if not isinstance(format, Format):
-                raise FormatError(f"expected a Format, found {type(format).__name__}", "format")
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
@@ -88,6 +85,7 @@ class ChatTemplate:
         self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded, limits)
 
     @classmethod
+    @checked
     def from_pretrained(
         cls,
         path_or_id: str | PathLike[str],
@@ -111,6 +109,7 @@ class ChatTemplate:
         )
 
     @classmethod
+    @checked
     def from_file(
         cls,
         path: str | PathLike[str],
@@ -139,6 +138,7 @@ class ChatTemplate:
         return cls(loaded, format=format, grammar=grammar, cache=cache, limits=limits)
 
     @classmethod
+    @checked
     def from_string(
         cls,
         source: str,
@@ -169,6 +169,7 @@ class ChatTemplate:
         return cls(loaded, format=format, grammar=grammar, cache=cache, limits=limits)
 
     @classmethod
+    @checked
     def from_renderer(
         cls,
         render: Renderer,
@@ -244,6 +245,7 @@ class ChatTemplate:
 
         return own_variables(self._with_tools, self.capabilities)
 
+    @checked
     def prepare(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -310,7 +312,7 @@ class ChatTemplate:
             ),
         )
         for note in turn.warnings:
-            warnings.warn(note, TemplateWarning, stacklevel=2)
+            warnings.warn(note, TemplateWarning, stacklevel=3)
         return turn
 
     def _writing(
@@ -343,6 +345,7 @@ class ChatTemplate:
             beside=beside,
         )
 
+    @checked
     def prepare_rendered(
         self,
         prompt: str = "",
@@ -423,6 +426,7 @@ class ChatTemplate:
         writer = make_writer()
         return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
 
+    @checked
     def response_template(self, *, target: Target = "transformers") -> Exported:
         """Return the format as a response template for an engine.
 
@@ -437,6 +441,11 @@ class ChatTemplate:
 
     def __repr__(self) -> str:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"
+
+
+def as_template(source: ChatTemplate | str | PathLike[str]) -> ChatTemplate:
+    """Return a chat template unchanged, and load the argument of `ChatTemplate.from_pretrained`."""
+    return source if isinstance(source, ChatTemplate) else ChatTemplate.from_pretrained(source)
 
 
 def _compiled(source: str, loaded: LoadedTemplates, limits: Limits) -> Template:

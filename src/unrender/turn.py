@@ -6,11 +6,11 @@ The constraints of an answer depend only on the format, request and prefill. Tur
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
@@ -19,22 +19,23 @@ from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCall
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import CallStatus, Message, ReasoningField, Request, ToolCall
+from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, ToolCall, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
 from unrender.parser.streaming import Parser
+from unrender.printable import printable_lines
+from unrender.signatures import checked
 
 if TYPE_CHECKING:
-    from unrender.conversation.adapt import Media
-    from unrender.conversation.next_turn.extender import Extender
-    from unrender.conversation.offer import ToolPrompt
     from unrender.dialects.constraint import Constraint, Engine
     from unrender.dialects.remainder import Remainder
 
 
 Thoughts = Literal["all", "template", "tool_cycle"]
 """Treatment of reasoning that the template would leave out of the prompt. The values are named as in trainers."""
+_SHOWN = 1000
+"""Maximum number of characters of a prompt's start, and of its end, that `print` shows."""
 Unfinished = Literal["error", "text"]
 """Treatment of an incomplete call in an answer: as an error or as text."""
 
@@ -82,6 +83,7 @@ class Constrained:
         starts = triggers(rest) if lazy else ()
         return Constraint(grammar=grammar, triggers=starts, stop=turn.stop, preserved_tokens=turn.preserved_tokens)
 
+    @checked
     def sample(self, seed: int) -> str:
         """Return a random text that the grammar allows. The same `seed` always returns the same text."""
         return self._remainder.drawer()(seed).text
@@ -120,8 +122,57 @@ class Healing(Constrained):
         return self.turn.prompt
 
     @property
+    def shortest(self) -> int:
+        """Number of characters in a short rest, and so an upper limit of the tokens that the shortest rest needs."""
+        from unrender.dialects.sample import drawer  # noqa: PLC0415 -- imported on use
+
+        return len(drawer(self._remainder.grammar(), budget=0)(0).text)
+
+    def accepts(self, text: str) -> bool:
+        """Return True if `text` may be the start of the rest. An engine that ignores the grammar generates other text."""
+        from unrender.dialects.remainder import reach  # noqa: PLC0415 -- imported on use
+
+        return reach(self._remainder.grammar(), text, _REST_STEPS) in (None, len(text))
+
+    @property
     def _turn(self) -> Turn:
         return self.turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedAnswer:
+    """A parsed answer. `Turn.next` accepts it instead of the answer's text, so that the answer is parsed only once."""
+
+    parser: Parser
+    """The parser, which has parsed the complete answer and is finished."""
+    padding: str = ""
+    """Sampled text after the end of the answer that the parser wasn't fed, such as `<|endoftext|>` or padding."""
+
+    @property
+    def text(self) -> str:
+        """The text that the parser was fed."""
+        return self.parser._record.text
+
+
+class TurnSource(Protocol):
+    """The template and the arguments of the first turn, which `Turn.next` needs."""
+
+    @property
+    def appended(self) -> tuple[Piece, ...]:
+        """The pieces that were appended after the previous prompt and its answer."""
+        ...
+
+    def held(self) -> Iterator[Any]:
+        """Yield the objects that hold the request and the conversation in memory."""
+        ...
+
+    def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
+        """Return the turn that follows an answer."""
+        ...
+
+    def resumed(self, messages: Sequence[Any]) -> TurnSource:
+        """Return a copy for a later turn, whose prompt contains `messages`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +187,7 @@ class Extending:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Constrained):
     """One answer of the model: its prompt, parser and grammars."""
@@ -166,8 +218,22 @@ class Turn(Constrained):
     """A handwritten grammar of the answer. It replaces the format."""
     limits: Limits = STANDARD
     """Limits for the size of the answer's grammar."""
-    _source: Extender | None = field(default=None, compare=False, repr=False)
+    _source: TurnSource | None = field(default=None, compare=False, repr=False)
     """The template and its arguments, which `next` needs. None if the turn was created directly."""
+
+    def __str__(self) -> str:
+        tools = "any" if self.request.tools is None else ", ".join(self.request._tool_names) or "none"
+        choice = self.request.named_tool or self.request.tool_choice
+        rows = {
+            "Prompt": f"{len(self.prompt)} characters",
+            "Prefill": repr(self.prefill) if self.prefill else "",
+            "Tools": tools + f" (tool_choice: {choice})" * (choice != "auto"),
+            "Thinking": {True: "on", False: "off", None: ""}[self.thinking],
+            "Stop at": " ".join(self.stop) or "the end of the sequence",
+        }
+        text = self.prompt if len(self.prompt) <= 2 * _SHOWN else f"{self.prompt[:_SHOWN]}\n…\n{self.prompt[-_SHOWN:]}"
+        said = [f"{name.ljust(9)} {value}" for name, value in rows.items() if value]
+        return printable_lines("\n".join([*said, *(f"Warning   {note}" for note in self.warnings), "", text]))
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -177,7 +243,9 @@ class Turn(Constrained):
         reasoning or calls. If no string is left, generation ends at the model's end-of-sequence token.
         """
         inside = tuple(self._unfinished())
-        return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
+        texts = [text for text in self.format.turn.all_ends if not any(text in part for part in inside)]
+        # After `<|im_end|>`, there's no need to wait for `<|im_end|><|endofturn|>`.
+        return tuple(text for text in texts if not any(text != other and text.startswith(other) for other in texts))
 
     def _unfinished(self) -> Iterator[str]:
         """Yield the markers that may occur before the answer is complete. They are those around reasoning, or before content and calls."""
@@ -203,6 +271,7 @@ class Turn(Constrained):
         drawn = self._remainder.drawer()
         return (drawn(number).text for number in count(seed))
 
+    @checked
     def parser(
         self,
         *,
@@ -232,6 +301,7 @@ class Turn(Constrained):
             special_tokens=special_tokens,
         )
 
+    @checked
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
         """Return a parser for this turn from a saved `Parser.state`, e.g. from another process.
 
@@ -239,12 +309,14 @@ class Turn(Constrained):
         """
         return Parser._restored(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
+    @checked
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Parse a complete answer into a message. Model output never raises an error. `ids` is as in `parser`."""
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message
 
+    @checked
     def stream(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -268,6 +340,7 @@ class Turn(Constrained):
         parser = self.parser(strict=strict, policy=policy, ids=ids)
         return AnswerStream(parser, chunks, added=parser.feed, finished=parser.finish)
 
+    @checked
     def openai_chunks(
         self,
         chunks: Iterable[str] | AsyncIterable[str],
@@ -296,6 +369,7 @@ class Turn(Constrained):
 
         return AnswerStream(parser, chunks, added=lambda text: choice.chunks(parser.feed(text)), finished=finished)
 
+    @checked
     def heal(self, text: str, *, finish_reason: str | None = None, policy: Policy | None = None) -> Healing | None:
         r"""Return the `Healing` of the first broken call of an answer, or None if no call can be healed.
 
@@ -386,15 +460,22 @@ class Turn(Constrained):
         """The pieces that `next` appended to the previous prompt and answer. Empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
+    def _resumed(self, messages: Sequence[Any], **fields: Any) -> Turn:
+        """Return a later turn of this conversation. `messages` are all messages of its prompt, and `fields` are those that differ."""
+        source = self._source and self._source.resumed(messages)
+        return replace(self, is_continuation=False, warnings=(), _source=source, **fields)
+
     def _held(self) -> Iterator[Any]:
         """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
 
+    @checked
     def next(
         self,
-        answer: str,
+        answer: str | ParsedAnswer,
         messages: Any,
         *,
+        policy: Policy | None = None,
         thoughts: Thoughts = "all",
         unfinished: Unfinished = "error",
         restate: bool = True,
@@ -408,15 +489,20 @@ class Turn(Constrained):
         """Return the next turn. Its prompt is this turn's prompt, followed by the answer and the text that the template writes after the
         answer.
 
-        `answer` is the sampled text, with or without the end-of-turn marker. `messages` are the messages after the answer, such as tool
+        `answer` is the sampled text, with or without the end-of-turn marker. It's parsed as in `parse`, or as in `parser(policy=policy)`.
+        If you have already parsed it, e.g. from token ids, pass a `ParsedAnswer`. `messages` are the messages after the answer, such as tool
         results, user messages and system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The
         prompt and the answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to
         earlier turns are listed in `warnings` and issued as `TemplateWarning`s.
 
+        Failed calls may have results too, e.g. an error message. Unknown calls may have results if the policy returns them as calls
+        (`unknown_tools="call"`). A failed call without a result is text.
+
         `thoughts` controls reasoning in the prompt that the template would leave out. "all" keeps it, and "template" raises an error.
-        "tool_cycle" raises an error only if there's a user message. `unfinished="text"` treats an incomplete call as text. `restate=False`
-        leaves out a system message and tools that the template repeats. Other parts of the request are the same as in this turn.
-        `variables` may change if they don't affect the prompt so far, e.g. `enable_thinking`.
+        "tool_cycle" raises an error only if there's a user message. By default, an answer that was cut off in its only call raises an
+        error. `unfinished="text"` ends the answer there. `restate=False` leaves out a system message and tools that the template repeats.
+        Other parts of the request are the same as in this turn. `variables` may change if they don't affect the prompt so far, e.g.
+        `enable_thinking`.
 
         Raises `ExtendError`, with a `reason`, if it's uncertain what the template would write next. In this case, render the complete
         conversation with `prepare`. Raises `RequestError` as `prepare` does.
@@ -427,7 +513,6 @@ class Turn(Constrained):
         >>> turn.next("Hi!", [{"role": "user", "content": "Bye"}]).prompt
         '<user>Hello</><assistant>Hi!</><user>Bye</><assistant>'
         """
-        _check_words(answer=answer, thoughts=thoughts, unfinished=unfinished)
         if self._source is None:
             raise ExtendError(
                 "expected a turn of ChatTemplate.prepare or prepare_rendered, found one created directly", "state"
@@ -441,9 +526,15 @@ class Turn(Constrained):
         }
         changes = {name: value for name, value in asked.items() if value is not None}
         how = Extending(thoughts=thoughts, unfinished=unfinished, restate=restate, changes=changes, variables=variables)
+        if not isinstance(answer, ParsedAnswer):
+            parser = self.parser(policy=policy)
+            parser.finish(text=answer)
+            answer = ParsedAnswer(parser=parser)
+        elif not answer.parser._finished:
+            raise RequestError("answer: expected a finished parser")
         turn = self._source.next(self, answer, messages, how)
         for note in turn.warnings:
-            warnings.warn(note, TemplateWarning, stacklevel=2)
+            warnings.warn(note, TemplateWarning, stacklevel=3)
         return turn
 
     @property
@@ -474,16 +565,8 @@ class _Broken:
     status: CallStatus
 
 
-_WORDS: Mapping[str, tuple[str, ...]] = {"thoughts": get_args(Thoughts), "unfinished": get_args(Unfinished)}
-"""The allowed values of `Turn.next`'s arguments."""
-
-
-def _check_words(**given: Any) -> None:
-    """Raise `RequestError` for an argument that isn't a string or isn't one of its allowed values."""
-    for name, value in given.items():
-        words = _WORDS.get(name, ())
-        if not isinstance(value, str) or (words and value not in words):
-            raise RequestError(f"{name}: expected {' or '.join(map(repr, words)) or 'text'}, found {value!r:.60}")
+_REST_STEPS = 20_000
+"""Maximum number of steps to check whether an engine obeyed a grammar."""
 
 
 def generated_format(format: Format, prefill: str) -> Format:
@@ -495,4 +578,4 @@ def generated_format(format: Format, prefill: str) -> Format:
     if not worded or prefill:
         return format
     turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
-    return replace(format, reasoning=Reasoning(), turn=turn)
+    return format._with(reasoning=Reasoning(), turn=turn)

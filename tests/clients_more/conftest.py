@@ -16,7 +16,7 @@ from unrender.gateway import app
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job
-from unrender.gateway.serve import server
+from unrender.gateway.serve import listener, server
 
 collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["test_clients.py", "test_proxy.py"]
 
@@ -54,12 +54,12 @@ def engine() -> Told:
 def address(engine: Told) -> Iterator[str]:
     """Run a gateway in a thread, and return where it listens."""
     model = Model(name="small", turns=Turns(template=template()), backend=engine, aliases=("m",))
-    running = server(app([model]), port=0)
-    thread = threading.Thread(target=running.run, daemon=True)
+    running, listens = server(app([model])), listener("127.0.0.1", 0)
+    thread = threading.Thread(target=running.run, args=([listens],), daemon=True)
     thread.start()
     while not running.started:
         time.sleep(0.02)
-    yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
+    yield f"http://127.0.0.1:{listens.getsockname()[1]}"
     running.should_exit = True
     thread.join(10)
 

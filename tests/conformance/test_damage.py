@@ -17,6 +17,7 @@ from damaged import answers, damages, judged, quotations
 from vendor import all_vendor_templates
 
 from unrender import ChatTemplate
+from unrender.errors import ExtendError
 
 OWN = Path(__file__).parent.parent / "templates"
 FEW, MANY, CASES = 24, 400, 60
@@ -48,6 +49,38 @@ def found(source: str | Path, most: int | None) -> Iterator[str]:
 def test_no_call_comes_of_damage_or_quotations(name):
     """A sample of the damages and quotations of each template."""
     assert list(found(sources()[name], CASES)) == []
+
+
+def unanswered(source: str | Path, most: int) -> Iterator[str]:
+    """Yield the answers whose reading `Turn.next` doesn't share: a result for each call, an error for a failed one, else a user message."""
+    text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
+    chat = ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>")
+    cases = [
+        (turn, case.text + end)
+        for _, turn, text, said in answers(chat)
+        for case in chain(damages(text, said), quotations(text, said))
+        for end in ("", *turn.format.turn.all_ends[:1])
+    ]
+    for turn, answer in Random(7).sample(cases, min(most, len(cases))):
+        message = turn.parse(answer)
+        complete = [call for call in message.tool_calls if call.status == "complete"]
+        new = [call.result("Wobble") for call in complete or message.failed_calls]
+        try:
+            prompt = turn.next(answer, new or [{"role": "user", "content": "Wobble"}], unfinished="text").prompt
+        except ExtendError as error:
+            if "inside reasoning" not in str(error):
+                yield f"{error}: {answer!r}"
+        else:
+            if not (prompt.startswith(turn.prompt + answer) and "Wobble" in prompt[len(turn.prompt + answer) :]):
+                yield f"not extended: {answer!r}"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.few(40)
+@pytest.mark.parametrize("name", sorted(sources()))
+def test_what_is_read_can_be_answered(name):
+    """The parser and the next turn share one reading, of damaged answers too."""
+    assert list(unanswered(sources()[name], CASES)) == []
 
 
 @pytest.mark.full

@@ -213,7 +213,6 @@ print(sum(ended))
 """
 
 
-@pytest.mark.timeout(60)
 def test_a_forked_child_can_use_what_its_parents_threads_were_using():
     """No lock stays locked in the child, and the weight is that of what is kept."""
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, check=True)

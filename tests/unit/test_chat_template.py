@@ -12,8 +12,8 @@ import pytest
 from cases import cases
 from splitting import fed
 
-from unrender import ChatTemplate, Format, GrammarError, Message, RequestError, TemplateError
-from unrender.errors import FormatError, TemplateWarning
+from unrender import ChatTemplate, Format, Message, RequestError, TemplateError
+from unrender.errors import TemplateWarning
 from unrender.testing import numbered_id
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
@@ -184,7 +184,7 @@ def test_message_that_cannot_be_continued(template, last, continued, message):
 @pytest.mark.parametrize(
     ("messages", "message"),
     [
-        ("Hello", "messages: expected a list, found str"),
+        ("Hello", r"""messages: expected a list, found 'Hello'; use \[\{"role": "user", "content": "Hello"\}\]"""),
         ([USER, {"content": "x"}], r"messages\[1\]\.role: expected one of .*'user'.*found None"),
         (
             [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {1}}}]}],
@@ -453,9 +453,9 @@ def test_a_function_is_a_tool():
 
 def test_a_grammar_and_a_format_are_no_texts():
     """A grammar's text is no grammar made by hand, and the error says so; so it is with a format."""
-    with pytest.raises(GrammarError, match=r"grammar: expected an `unrender\.grammar\.Grammar`, found str"):
+    with pytest.raises(RequestError, match=r"grammar: expected a Grammar, found 'start: x'; use .* unrender\.grammar"):
         ChatTemplate.from_string("x", grammar="start: x")
-    with pytest.raises(FormatError, match="format: expected a Format, found str"):
+    with pytest.raises(RequestError, match=r"format: expected a Format, found 'chatml'; use template\.format"):
         ChatTemplate.from_string("x", format="chatml")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-NEEDED = {"chat_template", "errors", "json_values", "limits", "rendering", "version"}
+NEEDED = {"chat_template", "errors", "json_values", "limits", "rendering", "signatures", "version"}
 """The packages and modules that make a `ChatTemplate`."""
 HELLO = '[{"role": "user", "content": "Hello"}]'
 

@@ -21,10 +21,12 @@ from typing import Any
 
 from unrender import ChatTemplate, Malformed, Parser, Policy, RequestError, Turn, UnrenderError
 from unrender.batch.rows import Reading, Row, reading_of, row_of, unreadable
+from unrender.chat_template import as_template
 from unrender.format import Format
 from unrender.limits import MAX_CONTEXT
 from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
+from unrender.signatures import checked
 from unrender.types import Request
 
 # Share one encoder, since `json.dumps` would create an encoder for each row.
@@ -64,6 +66,7 @@ class Reader:
     the status "unreadable", and a warning gives the reason. `template_kwargs` are template variables for rendering rows that have messages.
     """
 
+    @checked
     def __init__(
         self,
         source: ChatTemplate | Format | str | PathLike[str],
@@ -107,14 +110,13 @@ class Reader:
             self._begun = self.format.turn.prefill
         return self._begun
 
+    @checked
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the batch and the additional columns, which replace columns of the same name.
 
         Columns are lists or numpy arrays of the same length. The additional columns are lists of strings without lone surrogates, which Arrow
         couldn't store. Raises `RequestError` if the batch isn't a mapping.
         """
-        if not isinstance(batch, Mapping):
-            raise RequestError(f"batch: expected a mapping of columns, found {type(batch).__name__}")
         readings = [self.read(record) for record in self._records(batch)]
         messages = [reading.message for reading in readings]
         columns = {
@@ -128,6 +130,7 @@ class Reader:
         }
         return {**batch, **{self._prefix + name: list(map(_whole, column)) for name, column in columns.items()}}
 
+    @checked
     def read(self, record: Mapping[str, Any]) -> Reading:
         """Parse one row, a mapping from column names to values. Never raises."""
         try:
@@ -209,7 +212,7 @@ def _plain_tools(tools: Sequence[Any]) -> list[ToolBody]:
 def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:
     if isinstance(source, Format):
         return None, source
-    template = source if isinstance(source, ChatTemplate) else ChatTemplate.from_pretrained(source)
+    template = as_template(source)
     if template._grammar is not None:
         raise RequestError("expected a template with a format, found one with a handwritten grammar")
     return template, None

@@ -24,6 +24,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from unrender.cli.inputs import BadInput, Command, decorated, expanded, json_option
+from unrender.cli.outputs import STANDARD_STREAM
 from unrender.cli.terminal import (
     UNUSABLE,
     LogHandler,
@@ -34,7 +35,6 @@ from unrender.cli.terminal import (
     remark_warning,
     tracked,
 )
-from unrender.outputs import STANDARD_STREAM
 
 T = TypeVar("T")
 

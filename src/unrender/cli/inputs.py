@@ -17,12 +17,12 @@ from typing import Any
 import click
 
 from unrender import ChatTemplate, Turn, UnrenderError
+from unrender.cli.outputs import STANDARD_STREAM, standard_input, write_whole
 from unrender.cli.terminal import print_document
-from unrender.outputs import STANDARD_STREAM, standard_input, write_whole
+from unrender.signatures import expected_one_of
 
 QUESTION = [{"role": "user", "content": "Hello"}]
 """The default conversation."""
-_CHOICES = ("auto", "none", "required")
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 _READ = "unrender.read"
@@ -97,11 +97,15 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
         if source == STANDARD_STREAM:
             return ChatTemplate.from_string(read_source(source))
         template = ChatTemplate.from_pretrained(source)
+        sources = template._loaded.sources
+        if not any(mark in text for text in sources.values() for mark in ("{{", "{%")):
+            raise BadInput(
+                f"{source}: expected a Jinja template, found text without {{{{ and {{%; check the arguments' order"
+            )
         if name is None:
             return template
-        sources = template._loaded.sources
         if name not in sources:
-            raise BadInput(f"{source}: expected one of the templates {sorted(sources)}, found {name!r}")
+            raise BadInput(expected_one_of(source, sorted(sources), name, what="the templates "))
         return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))
     except UnrenderError as error:
         # Name the source if the error doesn't. For a folder, the error already names the file in it.
@@ -197,10 +201,6 @@ class RequestOptions:
         return self.load().prepare(self.conversation, **self.arguments)
 
 
-def _choice(_context: click.Context, _option: click.Parameter, choice: str) -> str | dict[str, Any]:
-    return choice if choice in _CHOICES else {"type": "function", "function": {"name": choice}}
-
-
 def _response_format(context: click.Context, option: click.Parameter, value: str | None) -> Any:
     return {"type": value} if value in _FORMATS else read_json(context, option, value)
 
@@ -234,7 +234,6 @@ _REQUEST: tuple[Decorator, ...] = (
         metavar="CHOICE",
         default="auto",
         show_default=True,
-        callback=_choice,
         help="auto, none, required, or a tool's name.",
     ),
     click.option("--parallel/--no-parallel", default=True, help="Allow several calls in one answer."),

@@ -106,18 +106,6 @@ def print_sentence(*pieces: str | Piece) -> None:
     print_line(*pieces, columns=max(width(), NARROWEST))
 
 
-def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
-    """Return an excerpt of about `room` characters around the position `at`, on one line, and the column of that position in the excerpt.
-
-    >>> excerpt("One moment.\\n<call>", 12, 80)
-    ('One moment.↵<call>', 12)
-    """
-    start = max(min(at - room // 3, len(text) - room + 2), 0)
-    before, after = (printable_line(it.replace("\n", "↵")) for it in (text[start:at], text[at : start + room - 1]))
-    before = "…" * bool(start) + before[2 - room :]
-    return before + after[: max(room - len(before) - 1, 0)] + "…" * (start + room - 1 < len(text)), len(before)
-
-
 def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print indented text with its own line breaks. Long lines are folded, and trailing empty lines are left out."""
     for line in _folded(pieces, max(width() - len(indent), NARROWEST)):

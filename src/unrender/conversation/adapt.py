@@ -14,14 +14,13 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, dropwhile
 from typing import Any
 
 from unrender.cache import kept
 from unrender.conversation.capabilities import Capabilities, ReasoningPlace, shape_context
 from unrender.conversation.messages import (
-    MEDIA_FORMS,
     MEDIA_TYPES,
     RESULTS,
     Conversation,
@@ -33,6 +32,7 @@ from unrender.conversation.messages import (
     object_of,
 )
 from unrender.errors import RequestError
+from unrender.messages.wire import MEDIA_FORMS, Media, media_value
 from unrender.rendering.template import Template
 
 _SYSTEM = ("system", "developer")
@@ -259,23 +259,6 @@ def _text(content: Any) -> str:
 _BEFORE, _AFTER = "Wexlorp", "Quandrim"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Media:
-    """An image, audio clip, video or file."""
-
-    kind: str
-    """`image`, `audio`, `video` or `file`."""
-    part: Mapping[str, Any]
-    """The part as the caller passed it."""
-    message: int
-    """Index of the message."""
-
-    @property
-    def data(self) -> Any:
-        """The URL or data of the part, as the caller passed it."""
-        return _value(self.part, self.kind)
-
-
 def shown_media(
     conversation: Conversation, template: Template, capabilities: Capabilities
 ) -> tuple[Conversation, tuple[Media, ...]]:
@@ -303,20 +286,13 @@ def _shown(said: Said, index: int, template: Template, capabilities: Capabilitie
             media.append(Media(kind=kind, part=part, message=index))
             # Leave supported parts unchanged, because they may have more fields, such as `detail`.
             known = part["type"] in forms and part["type"] in part
-            part = part if known else _part(forms[0], kind, _value(part, kind))  # noqa: PLW2901
+            part = part if known else _part(forms[0], kind, media_value(part, kind))  # noqa: PLW2901
         parts.append(part)
     return replace(said, content=parts)
 
 
 def _kind(part: Any) -> str:
     return MEDIA_TYPES.get(str(part.get("type")), "") if isinstance(part, Mapping) else ""
-
-
-def _value(part: Mapping[str, Any], kind: str) -> Any:
-    """Return the URL of a media part, or the part's data."""
-    # Unwrap a nested URL, as in `{'url': 'https://…'}`.
-    value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
-    return value.get("url", value) if isinstance(value, Mapping) else value
 
 
 def _part(name: str, kind: str, value: Any) -> dict[str, Any]:

@@ -24,14 +24,13 @@ from typing import Any, Literal
 
 from unrender.errors import RequestError, TemplateWarning
 from unrender.json_values import check_values, checked_list
-from unrender.messages.wire import REASONING_FIELDS, Message
+from unrender.messages.wire import MEDIA_FORMS, REASONING_FIELDS, Message
 from unrender.rendering.template import Template
+from unrender.signatures import expected_one_of
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 """Message roles in OpenAI's format."""
 MEDIA_KINDS = ("image", "audio", "video", "file")
-MEDIA_FORMS = ("{}", "{}_url", "input_{}")
-"""Patterns of part types: those of transformers, of OpenAI's Chat Completions, and of OpenAI's Responses and audio input."""
 MEDIA_TYPES = {form.format(kind): kind for kind in MEDIA_KINDS for form in MEDIA_FORMS}
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Types of text parts, and the field that contains the text."""
@@ -114,7 +113,7 @@ def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Co
     keys = template.facts.attribute_names.union(known)
     conversation, notes = read_messages(messages, reads=known, keys=keys, as_text=as_text)
     for note in notes:
-        warnings.warn(note, TemplateWarning, stacklevel=4)
+        warnings.warn(note, TemplateWarning, stacklevel=5)
     return conversation
 
 
@@ -177,9 +176,7 @@ class _Reader:
             raise RequestError(f"{where}: expected an object, found {type(message).__name__}{_other_form(message)}")
         role = message.get("role")
         if not isinstance(role, str) or not (role in ROLES or role in self._reads):
-            raise RequestError(
-                f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}{_other_form(message)}"
-            )
+            raise RequestError(expected_one_of(f"{where}.role", sorted(ROLES), role) + _other_form(message))
         _check_texts(message, ("name", "tool_call_id"), where=where)
         return role
 

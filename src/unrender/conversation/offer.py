@@ -23,24 +23,15 @@ from unrender.errors import RequestError
 from unrender.format import CallSyntax, Format, ToolMode
 from unrender.format.tokens import preserved_tokens
 from unrender.formats import Declared, declared_formats, with_declared
-from unrender.messages.wire import Request
+from unrender.messages.wire import Request, ToolPrompt
+from unrender.signatures import expected_one_of
 
-__all__ = ["DEFAULT_FORMAT", "Plan", "ToolPrompt", "call_form", "plan_tools"]
+__all__ = ["DEFAULT_FORMAT", "Plan", "call_form", "plan_tools"]
 
 AUTO = "auto"
 NONE = "none"
 DEFAULT_FORMAT = "tool-call-json"
 """Name of the declared format whose call syntax is used for templates that have none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolPrompt:
-    """Description of the tools, which is added to the prompt if the template ignores them."""
-
-    format_name: str
-    """The declared format whose call syntax is described. Empty if the template's own syntax is described."""
-    text: str
-    """Text that is added to the system message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +91,7 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
 def _with_declared(format: Format, name: str, source: str) -> Plan:
     known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
     if name not in known:
-        raise RequestError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
+        raise RequestError(expected_one_of("tool_format", [AUTO, NONE, *sorted(known)], name))
     spoken = _speaking(format, known[name])
     spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))
     return Plan(format=spoken, format_name=name, offers=True, writes_calls=True, writes_results=True)
@@ -111,7 +102,7 @@ def _speaking(format: Format, declared: Declared) -> Format:
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
     # Tolerate the template's own calls, because the model may still write them.
-    alone = replace(format, tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
+    alone = format._with(tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
     merged = with_declared(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,

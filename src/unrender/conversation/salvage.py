@@ -26,6 +26,7 @@ from unrender.limits import MAX_SLOW_TEXT
 from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request, Tool, ToolCall
 from unrender.parser.streaming import Parser
+from unrender.signatures import checked
 
 _FENCE = "```"
 _ESCAPED = re.compile(r"&lt;/[\w.:-]+&gt;\s*$")
@@ -41,6 +42,7 @@ class _Reading:
     message: Message
 
 
+@checked
 def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
     r"""Return the format of the tool calls in a text. Returns None if the text contains no calls, or if their format is ambiguous.
 
@@ -56,6 +58,7 @@ def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
     return found.format if found else None
 
 
+@checked
 def rescue(message: Any, tools: Sequence[Any]) -> Message:
     r"""Return an assistant message with the tool calls that were left in its content, or at the end of its reasoning.
 

@@ -17,11 +17,12 @@ from unrender.conversation.adapt import shaped
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.concede import CONCESSIONS, MOVES, Way, conceded, foreseen, is_hopeless, told, ways
 from unrender.conversation.messages import Conversation, Said, words_in
-from unrender.conversation.offer import Plan, ToolPrompt
+from unrender.conversation.offer import Plan
 from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import NOT_SET, TemplateKwargs
 from unrender.format import Format
 from unrender.limits import MAX_RETRIES, MAX_SLOW_RENDERINGS
+from unrender.messages.wire import ToolPrompt
 from unrender.rendering.cost import now
 from unrender.rendering.template import Rendering, Template
 

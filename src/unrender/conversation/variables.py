@@ -23,6 +23,7 @@ from unrender.errors import RequestError
 from unrender.json_values import checked_list, checked_object, frozen
 from unrender.limits import MAX_LISTED
 from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
+from unrender.signatures import did_you_mean
 
 THINKING = "enable_thinking"
 """Name of the thinking switch in transformers. Analysis finds the names that other templates use."""
@@ -47,6 +48,15 @@ _ARGUMENTS = (
 """Names that can't be template variables: arguments of `prepare`, and values that `prepare` sets itself."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")
 """Names of template variables that a server's clients may not set."""
+_ELSEWHERE: Mapping[str, str] = {
+    **{name: f"turn.parser({name}=…) or turn.stream(chunks, {name}=…)" for name in ("policy", "ids", "strict")},
+    **{name: f"ChatTemplate.from_pretrained(…, {name}=…)" for name in ("format", "grammar", "limits", "cache")},
+    **dict.fromkeys(("max_tokens", "temperature", "top_p", "stop", "seed", "logprobs"), "the parameters of the engine"),
+    "model": "turn.openai_chunks(chunks, model=…)",
+    "engine": "turn.constraint(engine)",
+    "stream": "turn.stream(chunks)",
+}
+"""Maps arguments of other functions to code that takes them."""
 DATE = re.compile(r"(?:current_|todays?_)?(?:date|datetime|today)(?:_str|_string)?", re.IGNORECASE)
 """Matches the names of variables for the current date."""
 _CLOSE = 0.85
@@ -143,13 +153,12 @@ def _unpacked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unread(name: str, template: Template) -> str:
     """Return the warning for an unused variable. Raises `RequestError` if the name is a misspelled argument of `prepare`."""
-    from difflib import get_close_matches  # noqa: PLC0415 -- wanted for a mistake alone
-
-    if meant := get_close_matches(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], n=1, cutoff=_CLOSE):
-        raise RequestError(f"{name}: unknown argument, and the template doesn't use it; did you mean {meant[0]!r}?")
+    if name in _ELSEWHERE:
+        raise RequestError(f"{name}: not an argument of prepare(); use {_ELSEWHERE[name]}")
+    if meant := did_you_mean(name, [*_ARGUMENTS, *_SWITCHES, _MORE, "documents"], cutoff=_CLOSE):
+        raise RequestError(f"{name}: unknown argument, and the template doesn't use it{meant}")
     known = sorted(template.variables - NOT_SET)
-    nearest = get_close_matches(name, known, n=1)
-    return f"{name}: not a variable of the template" + (f"; did you mean {nearest[0]!r}?" if nearest else f": {known}")
+    return f"{name}: not a variable of the template" + (did_you_mean(name, known) or f": {known}")
 
 
 # Thinking.

@@ -35,6 +35,7 @@ from unrender.messages.wire import Request
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
 from unrender.nodes.patterns import holds
 from unrender.schema.reader import Unsupported
+from unrender.signatures import expected_one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +273,8 @@ def grammar_for(answer: Remainder, engine: str) -> str:
     Raises `RequestError` for an unknown engine, and `GrammarError` as `Remainder` does. Emits a `SchemaWarning` for each keyword that the
     grammar doesn't enforce. The warning points to the caller of the calling function.
     """
-    if engine not in DIALECT_OF:
-        raise RequestError(f"engine: expected one of {', '.join(DIALECT_OF)}; found {engine!r:.60}")
+    if engine not in [*DIALECT_OF]:
+        raise RequestError(expected_one_of("engine", DIALECT_OF, engine))
     dialect = DIALECT_OF[engine]
     found: Written = _cached(answer, dialect, lambda: answer.written(dialect))
     for item in found.unsupported:

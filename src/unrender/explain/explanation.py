@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
+from unrender.chat_template import ChatTemplate, as_template
 from unrender.explain.hints import HINTS, Case, Hint
 from unrender.explain.nearest import AnswerReading, Nearest, find_nearest
+from unrender.explain.page import page_html, page_of, page_text
 from unrender.format import Format
 from unrender.machine.events import Event, Malformed
 from unrender.messages.wire import Message, ToolCall
 from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Span
+from unrender.signatures import checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class Explanation:
     hints: tuple[Hint, ...] = ()
     expected: tuple[str, ...] = ()
     """The strings that the format allows after the output, as in `Parser.expected`."""
+    offered: bool = True
+    """True if tools were offered."""
 
     @property
     def clean(self) -> bool:
@@ -62,6 +67,12 @@ class Explanation:
     def calls(self) -> tuple[ToolCall, ...]:
         """The parsed calls, followed by the failed ones, whose text is content."""
         return (*self.message.tool_calls, *self.message.failed_calls)
+
+    def __str__(self) -> str:
+        return page_text(page_of(self))
+
+    def _repr_html_(self) -> str:
+        return page_html(page_of(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain JSON data."""
@@ -94,8 +105,9 @@ _FOUND = 40
 """Maximum number of characters of unexpected text to show."""
 
 
+@checked
 def explain(
-    template: ChatTemplate,
+    template: ChatTemplate | str | PathLike[str],
     output: str,
     *,
     tools: Sequence[Any] | None = None,
@@ -113,6 +125,7 @@ def explain(
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]
     ['content', 'marker']
     """
+    template = as_template(template)
     turn = template.prepare(_QUESTION if messages is None else messages, tools=tools, **template_kwargs)
     turn = turn if prompt is None else replace(turn, prompt=prompt, prefill=read_prefill(turn.format, prompt))
     reading = AnswerReading.of(turn, output)
@@ -133,6 +146,7 @@ def explain(
         nearest=nearest,
         hints=tuple(hints),
         expected=waiting.expected(),
+        offered=turn.request.tools != (),
     )
 
 

@@ -7,7 +7,6 @@ Rules:
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.limits import MAX_SHOWN_ITEMS
 from unrender.messages.wire import Tool, ToolCall
 from unrender.nodes import Role
+from unrender.signatures import nearest
 
 _MARKERS = (Role.MARKER, Role.LAYOUT)
 _NEAR = 0.5
@@ -92,14 +92,14 @@ def _unknown_tool(case: Case) -> Iterator[Advice]:
     for call in (*message.tool_calls, *message.failed_calls):
         if call.name in ("", *names):
             continue
-        if case.reading.malformed or difflib.get_close_matches(call.name, names, n=1, cutoff=_NEAR):
+        if case.reading.malformed or nearest(call.name, names, cutoff=_NEAR):
             text = f"not a tool call: unknown tool {call.name!r}; {_suggestion(call.name, names)}"
             yield text, "Constrain generation, or return the error to the model as a tool result"
 
 
 def _suggestion(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
-    return f"did the model mean {near[0]!r}?" if near else f"offered are {_listed(names)}"
+    near = nearest(name, names, cutoff=_NEAR)
+    return f"did the model mean {near!r}?" if near else f"offered are {_listed(names)}"
 
 
 def _stripped(case: Case) -> Iterator[Advice]:

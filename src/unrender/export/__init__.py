@@ -36,6 +36,7 @@ from unrender.export.response_calls import (
 )
 from unrender.format import Format, ReasoningMode, Slot
 from unrender.json_values import thawed
+from unrender.signatures import checked, expected_one_of
 from unrender.values.notations import notation_of
 
 Target = Literal["transformers", "vllm"]
@@ -73,8 +74,8 @@ def response_template_of(format: Format, *, target: Target = "transformers") -> 
     >>> exported.template["fields"]["content"]["close_pattern"]
     '(?:\\A<\\|assistant\\|>|<\\|end\\|>\\s*)'
     """
-    if target not in REASONING_NAMES:
-        raise ExportError(f"target: expected one of {[*REASONING_NAMES]}, found {target!r}")
+    if target not in [*REASONING_NAMES]:
+        raise ExportError(expected_one_of("target", REASONING_NAMES, target))
     regions = dict(_fields(format, REASONING_NAMES[target]))
     template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
     return Exported(template=thawed(template), omissions=tuple(omissions(format)))
@@ -234,7 +235,8 @@ _TRANSFORMS = {"transform", "transform_each"}
 _CONTENTS = ("text", "int", "float", "bool", "json", "xml-inline", "kv-lines")
 
 
-def read_response_template(data: Any) -> Exported:
+@checked
+def read_response_template(data: Mapping[str, Any]) -> Exported:
     """Validate a response template and return it.
 
     Raises `ExportError`, with the path, if it isn't a response template of version 1.
@@ -270,7 +272,7 @@ def _check_field(field: Any, *, where: str) -> None:
         if name in field and f"{name}_pattern" in field:
             raise ExportError(f"{where}: expected {name} or {name}_pattern, found both")
     if field.get("content", "text") not in _CONTENTS:
-        raise ExportError(f"{where}.content: expected one of {list(_CONTENTS)}, found {field['content']!r:.60}")
+        raise ExportError(expected_one_of(f"{where}.content", _CONTENTS, field["content"]))
 
 
 def _check_keys(value: Any, known: Collection[str], *, where: str) -> None:

@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -44,6 +45,7 @@ from unrender.format.parts import (
     Typing,
     Words,
 )
+from unrender.signatures import checked, expected_one_of
 
 __all__ = [
     "FORMAT_VERSION",
@@ -73,6 +75,7 @@ FORMAT_VERSION = 2
 """Version of the generated JSON. JSON of version 1 is accepted unless it contains removed fields."""
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """The syntax of a model's answers: reasoning, content, calls and the text around them, as plain data.
@@ -105,6 +108,13 @@ class Format:
 
     def __post_init__(self) -> None:
         check(self)
+
+    def _with(self, **parts: Any) -> Self:
+        """Return a copy with other parts, which isn't checked. It's for parts of valid formats, inside the library."""
+        other = object.__new__(type(self))
+        for name in self.__slots__:
+            object.__setattr__(other, name, parts[name] if name in parts else getattr(self, name))
+        return other
 
     @property
     def _wrappers(self) -> tuple[Content, ...]:
@@ -145,21 +155,21 @@ class Format:
         if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends) or text_problem(eos_token):
             return self
         layout = "" if turn.end.strip() else turn.end
-        return replace(self, turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
+        return self._with(turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data, without defaults. Slots are written as `{"slot": "name"}`."""
         return {"version": self.version, **plain_data(self)}
 
+    @checked
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the format as JSON; `Format.from_json` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     @classmethod
-    def from_dict(cls, data: Any) -> Self:
+    @checked
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Create a format from the result of `to_dict`. Raises `FormatVersionError`, or `FormatError` with the field's path."""
-        if not isinstance(data, dict):
-            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         version = data.get("version")
         if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(
@@ -171,6 +181,7 @@ class Format:
         return cast(Self, decode_fields(cls, data, where="format"))
 
     @classmethod
+    @checked
     def named(cls, name: str) -> Format:
         """Return the declared format with this name, e.g. "qwen3".
 
@@ -181,16 +192,19 @@ class Format:
 
         known = {declared.name: declared.format for declared in declared_formats()}
         if name not in known:
-            raise FormatError(f"declared format: expected one of {sorted(known)}, found {name!r}")
+            raise FormatError(expected_one_of("name", sorted(known), name))
         return known[name]
 
     @classmethod
+    @checked
     def from_json(cls, text: str) -> Self:
         """Read a format from JSON. Raises `FormatVersionError` or `FormatError`."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise FormatError(f"not JSON: {error}", "format") from None
+        if not isinstance(data, dict):
+            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         return cls.from_dict(data)
 
     @classmethod

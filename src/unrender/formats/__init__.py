@@ -202,8 +202,7 @@ def _all(texts: tuple[tuple[Path, str], ...]) -> tuple[Declared, ...]:
 def with_declared(format: Format, declared: Declared) -> Format:
     """Return `format` extended with a declared format. Raises `FormatError` if the two formats conflict."""
     added = declared.format
-    merged = replace(
-        format,
+    merged = format._with(
         reasoning=added.reasoning if format.reasoning.mode is ReasoningMode.NONE else format.reasoning,
         content=added.content if format.content.mode is ContentMode.PLAIN else format.content,
         tools=added.tools if format.tools.mode is ToolMode.NONE else format.tools,
@@ -211,7 +210,7 @@ def with_declared(format: Format, declared: Declared) -> Format:
         ignored=tuple(dict.fromkeys((*format.ignored, *added.ignored))),
     )
     others = [tools for tools in (*format.tolerated, *added.tolerated) if not _same_syntax(tools, merged.tools)]
-    merged = replace(merged, tolerated=tuple(dict.fromkeys(others)))
+    merged = merged._with(tolerated=tuple(dict.fromkeys(others)))
     return format if merged == format else replace(merged, declared=(*format.declared, declared.name))
 
 

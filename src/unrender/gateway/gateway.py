@@ -17,6 +17,7 @@ from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.record import Metrics
 from unrender.gateway.schema import Seconds, Settings
 from unrender.gateway.surfaces.stored import Stored
+from unrender.gateway.uploads import Uploads
 
 
 class GatewayLimits(Settings):
@@ -24,6 +25,8 @@ class GatewayLimits(Settings):
 
     max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] = 32_000_000
     """Maximum size of a request body."""
+    upload_bytes: Annotated[int, Field(ge=0, le=10**12)] = 16_000_000
+    """Size of all unfinished request bodies together above which only one of them is read further; the others wait."""
     upload_timeout: Seconds = 60.0
     """Time limit for receiving a request body, in seconds."""
     max_streams: Annotated[int, Field(ge=0, le=10**9)] = 1024
@@ -86,32 +89,44 @@ class Gateway:
     """File for stored answers of the Responses API; "" keeps them in memory."""
     stored: Stored = field(init=False)
     kept: Conversations = field(init=False)
+    uploads: Uploads = field(init=False)
     streams: int = 0
     """Number of answers in progress."""
+    jobs: int = 0
+    """Number of choices in progress, each of which needs a connection to an engine."""
+    most_jobs: int | None = None
+    """Maximum number of choices in progress, which the process's file descriptors allow; None for no limit."""
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.store, most=self.limits.store_bytes, seconds=self.limits.store_seconds)
         self.kept = Conversations(most=self.limits.kept_bytes)
         self.metrics = Metrics(self.kept)
+        limits = self.limits
+        self.uploads = Uploads(most=limits.max_body_bytes, budget=limits.upload_bytes, seconds=limits.upload_timeout)
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
-        """Count an answer while it is generated. Raises `Failure` if there are too many answers."""
+    def slot(self, choices: int) -> Iterator[None]:
+        """Count an answer with so many choices while it is generated. Raises `Failure` if there are too many answers."""
         if self.streams >= self.limits.max_streams:
             said = f"expected at most {self.limits.max_streams} answers at a time"
             raise Failure(Kind.BUSY, said, code="too_many_streams")
+        if self.most_jobs is not None and self.jobs + choices > self.most_jobs:
+            said = f"expected at most {self.most_jobs} choices at a time, as many as the limit of open files allows"
+            raise Failure(Kind.BUSY, said, code="too_many_streams")
         self.streams += 1
+        self.jobs += choices
         self.metrics.streams.inc()
         try:
             yield
         finally:
             self.streams -= 1
+            self.jobs -= choices
             self.metrics.streams.dec()
 
     def client(self, scope: Mapping[str, Any]) -> Hashable:
-        """Return the identifier by which requests are scheduled fairly: a digest of the key, or the client's address."""
-        peer = scope.get("client") or ("", 0)
-        return self.keys.owner(dict(scope["headers"])) or peer[0]
+        """Return the identifier by which requests are scheduled fairly: a digest of the key, or the connection's address and port."""
+        # Without keys, several clients may share an address, e.g. on one machine or behind a proxy.
+        return self.keys.owner(dict(scope["headers"])) or tuple(scope.get("client") or ())
 
     def shelf(self, scope: Mapping[str, Any]) -> Shelf:
         """Return the kept answers that the sender of a request may continue."""

@@ -11,7 +11,6 @@ Null counts as absent in every field, as OpenAI's clients expect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -19,8 +18,11 @@ from pydantic_core import ErrorDetails
 
 from unrender.gateway.failure import Failure, invalid
 from unrender.limits import MAX_LISTED
+from unrender.signatures import nearest
 
 _NOTHING = object()
+_SIMILAR = 0.85
+"""Minimum similarity of an unknown field's name to a known one that is suggested, between 0 and 1."""
 Name = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, Field(ge=0.01, le=1e9)]
 """Duration in seconds."""
@@ -55,7 +57,8 @@ class Object(BaseModel):
                 yield from inner.unheeded(f"{where}{name}.")
         for name, value in (self.model_extra or {}).items():
             if value is not None and self.neutral.get(name, _NOTHING) != value:
-                yield f"{where}{name}"
+                near = nearest(name, type(self).model_fields, cutoff=_SIMILAR)
+                yield f"{where}{name}{f' (did you mean {near}?)' if near else ''}"
 
 
 class Settings(Object):
@@ -92,8 +95,8 @@ def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> 
         elif isinstance(value, Mapping) and (step in value or (kind == "missing" and step == steps[-1])):
             place, value = f"{place}.{step}" if place else str(step), value.get(step)
     if kind == "extra_forbidden":
-        near = get_close_matches(str(steps[-1]), cls.model_fields, 1)
-        hint = f"; did you mean {f'{where}.{near[0]}' if where else near[0]!r}?" if near else ""
+        near = nearest(str(steps[-1]), cls.model_fields)
+        hint = f"; did you mean {f'{where}.{near}' if where else near!r}?" if near else ""
         return invalid(f"{place}: not a setting{hint}", param=place)
     field = cls.model_fields.get(str(steps[0])) if steps else None
     if kind in ("none_required", "literal_error") and field and field.description:

@@ -23,10 +23,11 @@ from unrender.errors import SchemaWarning
 from unrender.format import Format, Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
+from unrender.json_values import FrozenDict
 from unrender.limits import MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.token_ids import Decoder, Detokenizer
+from unrender.token_ids import Decoder, Detokenizer, special_ids_of
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
@@ -61,6 +62,13 @@ def _loaded_template(tokenizer: Any) -> ChatTemplate:
             f"set the environment variable {TEMPLATE} to a template file, or use the engine's own parser"
         )
     return chat_template(tokenizer)
+
+
+@kept(1_000_000)
+def special_tokens(tokenizer: Any) -> Mapping[int, str]:
+    """Return the texts of a tokenizer's special tokens, by id."""
+    decoder = Detokenizer(tokenizer)
+    return FrozenDict({id: decoder.text([id]) for id in special_ids_of(tokenizer)})
 
 
 @kept(1_000_000)
@@ -119,8 +127,7 @@ def lenient_turn(template: ChatTemplate, prompt: str, tools: Sequence[Any] | Non
 
 def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = MAX_MARKER) -> str:
     """Return the text of a prompt's last `most` tokens."""
-    late = list(ids[-most:])
-    return tokenizer.decode(late, skip_special_tokens=False) if late else ""
+    return Detokenizer(tokenizer).text(list(ids[-most:]))
 
 
 def json_form(schema: Any) -> dict[str, Any]:

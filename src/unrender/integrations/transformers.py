@@ -16,17 +16,17 @@ import importlib
 import queue
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from os import PathLike
 from typing import Any, Protocol, cast
 
 from unrender import ChatTemplate, Event, GrammarError, Message, Parser, TemplateError, Turn
 from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.rendering.loading import LoadedTemplates
+from unrender.signatures import checked
+from unrender.token_ids import Detokenizer, TokenParser, exact_options
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
-
-AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-"""Options that make a tokenizer decode output without removing special tokens or spaces."""
 
 
 class Decodes(Protocol):
@@ -46,8 +46,14 @@ class Tokenizer(Decodes, Protocol):
     eos_token: Any
 
 
-def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template."""
+@checked
+def chat_template(tokenizer: Tokenizer | str | PathLike[str]) -> ChatTemplate:
+    """Return the tokenizer's chat template with its tokens. Raises `TemplateError` if the tokenizer has no template.
+
+    `tokenizer` may also be an argument of `ChatTemplate.from_pretrained`.
+    """
+    if isinstance(tokenizer, str | PathLike):
+        return ChatTemplate.from_pretrained(tokenizer)
     sources = tokenizer.chat_template
     if not sources:
         raise TemplateError(f"{tokenizer.name_or_path or 'the tokenizer'}: expected a chat_template, found none")
@@ -72,16 +78,18 @@ def _more_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
+@checked
 def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reason: str | None = None) -> Message:
     """Parse generated ids into a message.
 
     `ids` is one sequence from `generate`, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`. Padding at the end is ignored.
-    With `finish_reason="length"`, an unclosed call counts as truncated. Model output never raises an error.
+    The text of a special token in ordinary tokens is text, as in "The tag `<think>` opens a thought". With `finish_reason="length"`, an
+    unclosed call counts as truncated. Model output never raises an error.
     """
-    parser = turn.parser()
-    parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **AS_WRITTEN))
-    parser.finish(finish_reason)
-    return parser.message
+    reader = TokenParser(turn.parser(), tokenizer)
+    reader.feed(_unpadded(ids, tokenizer.pad_token_id))
+    reader.finish(finish_reason)
+    return reader.message
 
 
 def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
@@ -92,6 +100,7 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
     return kept
 
 
+@checked
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
@@ -104,7 +113,7 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
         """Feeds the text of each token to a parser."""
 
         def __init__(self) -> None:
-            super().__init__(tokenizer, skip_prompt=True, **AS_WRITTEN)
+            super().__init__(tokenizer, skip_prompt=True, **exact_options(tokenizer))
             self.parser: Parser = turn.parser()
 
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
@@ -133,6 +142,7 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     return _Constrained(chosen, tokenizer, grammar)
 
 
+@checked
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
     """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence after one of `turn.stop`.
 
@@ -225,7 +235,7 @@ class _Ended:
     """Checks each sequence for a stop string at its end."""
 
     def __init__(self, turn: Turn, tokenizer: Decodes) -> None:
-        self._stops, self._tokenizer = turn.stop, tokenizer
+        self._stops, self._decoded = turn.stop, Detokenizer(tokenizer)
         self._most = max((len(stop.encode()) for stop in turn.stop), default=0)
         """Maximum length of a stop string in tokens."""
         self._start = 0
@@ -238,5 +248,5 @@ class _Ended:
         return importlib.import_module("torch").tensor([*map(self._stopped, late)], device=input_ids.device)
 
     def _stopped(self, ids: Sequence[int]) -> bool:
-        text = self._tokenizer.decode(ids, **AS_WRITTEN)
+        text = self._decoded.text(ids)
         return any(stop in text for stop in self._stops)

@@ -11,12 +11,12 @@ import json
 import os.path
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from enum import StrEnum
+from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
+from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.transcript import missing_variable
 from unrender.json_values import thawed
 from unrender.lint.conversations import (
@@ -44,6 +44,7 @@ from unrender.lint.conversations import (
 )
 from unrender.proof.split import common_prefix
 from unrender.rendering.template import Rendering
+from unrender.signatures import checked, did_you_mean, nearest
 
 
 class Severity(StrEnum):
@@ -113,11 +114,8 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
     for messages, tools in _ORDINARY.values():
         rendering = subject.unaided(messages, tools)
         if name := missing_variable(rendering, subject.template):
-            near = get_close_matches(
-                name, [*subject.template.facts.sets, "messages", "tools", "add_generation_prompt"], n=1
-            )
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            yield Symptom(f"{name!r} is undefined{meant}", messages, line=rendering.line)
+            known = [*subject.template.facts.sets, "messages", "tools", "add_generation_prompt"]
+            yield Symptom(f"{name!r} is undefined{did_you_mean(name, known)}", messages, line=rendering.line)
             return
     for meant in ("messages", "tools"):
         # `{% for message in mesages %}` writes nothing and raises no error, so look for misspelled names.
@@ -130,7 +128,7 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
 def _misspelled(subject: Subject, name: str) -> str:
     """Return a similar variable that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
     read = subject.template.variables if subject.template.source else ()
-    return "" if name in read else next(iter(get_close_matches(name, read, n=1, cutoff=_MISSPELLED)), "")
+    return "" if name in read else nearest(name, read, cutoff=_MISSPELLED)
 
 
 @_rule(
@@ -550,16 +548,18 @@ class Finding:
         return f"{self.rule}: {place}{self.text}"
 
 
-def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
+@checked
+def lint(template: ChatTemplate | str | PathLike[str], *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
     """Return the mistakes in a template, in the order of `RULES`. The rules in `ignore` are skipped.
 
-    Each rule reports the first mistake that it finds. If a question isn't in the prompt, only the cause is reported. `lint` never raises an
-    error.
+    `template` may also be an argument of `ChatTemplate.from_pretrained`. Each rule reports the first mistake that it
+    finds. If a question isn't in the prompt, only the cause is reported.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
     >>> print(lint(ChatTemplate.from_string(source), ignore=["tools-ignored"])[0])
     system-message-dropped: the system message is not written
     """
+    template = as_template(template)
     subject = Subject(template._with_tools, template.format, template.capabilities)
     asked = (rule for rule in RULES if rule.name not in ignore and (subject.writes_messages or rule.name in _CAUSES))
     return tuple(_finding(rule, shown, subject) for rule in asked if (shown := next(rule.check(subject), None)))

@@ -88,7 +88,7 @@ class CallIds(Resumable):
     ('call00001', 'call00002', 'b')
     """
 
-    __slots__ = ("made", "make", "offset", "taken")
+    __slots__ = ("made", "make", "offset", "taken", "written")
 
     def __init__(self, make: IdMaker, known: Sequence[str] = ()) -> None:
         self.make: IdMaker = make
@@ -98,6 +98,8 @@ class CallIds(Resumable):
         """Maps each id to the index of its call, or to -1 for calls before this answer."""
         self.made: list[str] = []
         """Generated ids, oldest first."""
+        self.written: dict[str, str] = {}
+        """Maps the id of each call to the id that the model wrote, if any."""
 
     def give(self, index: int, name: str, written: str) -> str:
         """Return the id of the call at `index` in the answer. `written` is the id that the model wrote, if any.
@@ -109,7 +111,7 @@ class CallIds(Resumable):
         if not found or self.taken.get(found, index) < index:
             offered = self._offered(index, name, written)
             found = next(id for id in offered if id and self.taken.get(id, index) >= index)
-        self.taken[found] = index
+        self.taken[found], self.written[found] = index, written
         if found != written:
             self.made.append(found)
         return found

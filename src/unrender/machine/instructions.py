@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from unrender.format import Slot
-from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME
+from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD
 from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
+from unrender.machine.events import BrokenText
 from unrender.machine.frames import Frame
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
@@ -20,11 +19,12 @@ from unrender.values.finder import Finder, Flow, end_of
 
 SPACE = re.compile(r"\s*")
 NO_MARKERS = Finder(())
-BACKQUOTES = "```"
 FENCE = re.compile(r"```\w{0,32}+")
 """Matches three backquotes and a language. The longest known language name has 23 letters."""
 _LEAST_TORN = 3
 """Minimum length of a truncated marker. `<to` counts as the start of `<tool_call>`, but `<t` may start a table."""
+_WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_WORD}}}")
+_NOWHERE, _UNDECIDED = -1, -2
 _SIGN = re.compile(r"[^\w\s]")
 _CLOSING = re.compile(r"\W+\Z")
 _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
@@ -209,6 +209,8 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
     If the caller maps the role to text, such as reasoning to content, a marker that the model wrote becomes text.
     """
+    if role is Role.REASONING:
+        machine.thinks, machine.mentioned = False, True
     # A marker such as `<think>` becomes content, unless it's part of the prompt (before position 0).
     if role in machine.roles and machine.base + machine.at >= 0:
         machine.answered = True
@@ -223,32 +225,15 @@ class Lit:
 
     text: str
     role: Role = Role.MARKER
-    others: tuple[str, ...] = ()
-    """Other spellings of the marker."""
     optional: bool = False
-    instead: tuple[str, ...] = ()
-    """Markers that may follow if this one is missing. They are left to the next instruction."""
-    slot: Slot | None = None
-    """The slot whose text is repeated as the marker, such as the argument name in `</city>`."""
 
     def step(self, machine: Machine) -> bool:
-        texts = (self._text(machine), *self.others)
-        for text in texts:
-            if machine.buffer.startswith(text, machine.at):
-                _take_marker(machine, self.role, Role.MARKER, machine.at + len(text))
-                return machine.go_on()
-        # If a marker that may come next follows directly, only this marker is missing, as in `<city>Rome</f></call>`.
-        if machine.buffer.startswith(self.instead, machine.at):
-            machine.malformed("", repr(self.text))
+        if machine.buffer.startswith(self.text, machine.at):
+            _take_marker(machine, self.role, Role.MARKER, machine.at + len(self.text))
             return machine.go_on()
-        if any(map(machine.may_begin, (*texts, *self.instead))):
+        if machine.may_begin(self.text):
             return True
-        return machine.go_on() if self.optional else machine.fail(repr(texts[0]))
-
-    def _text(self, machine: Machine) -> str:
-        if self.slot is None:
-            return self.text
-        return machine.current.key if self.slot is Slot.KEY else machine.current.name
+        return machine.go_on() if self.optional else machine.fail(repr(self.text))
 
 
 def undecided(machine: Machine, markers: Finder, at: int) -> bool:
@@ -261,7 +246,7 @@ def undecided(machine: Machine, markers: Finder, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Requires one of the markers, or a tool name, at the current position, as in `&marker`."""
+    """Requires one of the markers at the current position, as in `&marker`."""
 
     markers: Finder = NO_MARKERS
     target: int = -1
@@ -269,15 +254,8 @@ class Look:
     ends: bool = False
     """True if the end of the output is accepted too."""
     takes: bool = False
-    named: bool = False
-    """True if a tool name is required at this position, before any content."""
 
     def step(self, machine: Machine) -> bool:
-        if self.named:
-            named = not machine.answered and tool_at(machine, machine.at)
-            if named is None:
-                return True
-            return machine.go_on() if named else machine.fail("the name of a tool")
         if undecided(machine, self.markers, machine.at):
             return True
         marker = self.markers.at(machine.buffer, machine.at)
@@ -291,30 +269,10 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
-    """Parses the start of an optional Markdown fence: three backquotes and a language."""
-
-    worded: bool = True
-    """True if a word after the backquotes is a language. If False, the word is left to the next instruction."""
-    opens: bool = False
-    """True if the fence and its line break are required. They are then accepted only at the start of the answer."""
+class OpenFence:
+    """Parses the line of a Markdown fence at the start of the answer."""
 
     def step(self, machine: Machine) -> bool:
-        if self.opens:
-            return self._open(machine)
-        bare = machine.at + len(BACKQUOTES) * machine.buffer.startswith(BACKQUOTES, machine.at)
-        end = end_of(FENCE, machine.buffer, machine.at) if self.worded else bare
-        found = end > machine.at
-        # Wait for more text if the fence may continue. "```js" may become "```json", and "``" may become a fence.
-        longer = self.worded and end == len(machine.buffer) and not machine.final
-        if longer if found else machine.may_begin(BACKQUOTES):
-            return True
-        if found:
-            machine.fenced = True
-            machine.take(Role.MARKER, end)
-        return machine.go_on()
-
-    def _open(self, machine: Machine) -> bool:
         found = _FENCE_LINE.match(machine.buffer, machine.at)
         if not found or machine.answered:
             return machine.fail("a Markdown fence")
@@ -379,7 +337,7 @@ class Unsure:
     """Checks whether a marker in free text counts. If it doesn't, the marker is text, and execution continues at `hub`.
 
     A marker ends reasoning unless it follows an unclosed backquote on its line. A marker made of words counts only if whitespace and one of
-    `ends` follow it. If the format has no reasoning, an end marker without a start marker counts once, at the end of a line.
+    `ends` follow it.
     """
 
     role: Role
@@ -387,13 +345,9 @@ class Unsure:
     hub: int
     ends: Finder | None = None
     """Text that may follow the marker: other end markers, and starts of other parts."""
-    undeclared: Literal["", "opener", "closer"] = ""
-    """"opener" or "closer" for a reasoning marker if the format has no reasoning, otherwise ""."""
 
     def step(self, machine: Machine) -> bool:
-        if self.undeclared:
-            counts = self._closes(machine)
-        elif self.ends:
+        if self.ends:
             counts = self._is_last(machine, self.ends)
         else:
             line = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT).rpartition("\n")[2]
@@ -413,31 +367,31 @@ class Unsure:
             return None
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
 
-    def _closes(self, machine: Machine) -> bool | None:
-        # A real end marker is at the end of a line. Any other marker is only mentioned, as in "</think>, the closer, is …".
-        end = machine.at + self.size
-        counts = self.undeclared == "closer" and not machine.mentioned
-        if counts and end == len(machine.buffer) and not machine.final:
-            return None
-        machine.mentioned = True
-        ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
-        if not counts or not ends_line or not _reads(machine):
-            return False
-        machine.malformed(machine.buffer[machine.at : end], "a start marker of reasoning before its end marker")
-        return True
-
 
 @dataclass(frozen=True, slots=True)
 class Jump:
     """Continues at another instruction."""
 
     target: int
-    loose: bool = False
-    """True if the calls at the target start without their outermost marker."""
 
     def step(self, machine: Machine) -> bool:
-        machine.loose |= self.loose
         return machine.go_to(self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Makes all text before the current position final."""
+
+    recover: int = -1
+    """Address at which execution continues if parsing fails later. -1 to leave the address unchanged."""
+    release: bool = False
+    """True if calls that were buffered become final too."""
+
+    def step(self, machine: Machine) -> bool:
+        if self.release:
+            machine.frames.pop()
+        commit(machine, self.recover)
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,3 +442,105 @@ class OpenUndeclared:
 
 def _reads(machine: Machine) -> bool:
     return machine.policy.undeclared_reasoning == "read"
+
+
+# Text that isn't a valid call.
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Treats text that isn't a valid call as content.
+
+    The text ends where parsing failed, or at the next occurrence of the same marker. If `ends` is set, text that looks like a call ends
+    after a closing brace and the call's end markers.
+    """
+
+    role: Role
+    hub: int
+    finder: Finder
+    stops: Finder
+    """Markers that always end the text, even inside a possible call."""
+    openers: frozenset[str] = frozenset()
+    """Start markers, without whitespace, that always indicate a call. An answer that consists only of such a marker has no content."""
+    ends: Finder | None = None
+    """Finder for the closing brace and for start markers of other calls. Set only if text that looks like a call is dropped."""
+    closers: Finder = NO_MARKERS
+
+    def step(self, machine: Machine) -> bool:
+        if self.ends is not None and (end := self._brace(machine, self.ends)) != _NOWHERE:
+            return end == _UNDECIDED or self._drop(machine, end)
+        # Consume at least one character. Otherwise, the parser would find the same marker again forever.
+        failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
+        end = self._again(machine, failed) if machine.rereads else failed
+        # Stop at the end marker of reasoning, as in "…with <call> and</think>".
+        closed, closer = self.stops.find(machine.buffer, machine.at + 1, end + self.stops.longest)
+        end = closed if closer and closed < end else end
+        # Wait for more text if the marker may occur again, as in `<call> <ca`.
+        if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
+            return True
+        alone = machine.final and not machine.answered and end == len(machine.buffer)
+        if alone and "".join(machine.buffer[machine.at :].split()) in self.openers:
+            if machine.wanted:  # Report the marker, unless it was reported earlier.
+                machine.malformed(machine.buffer[machine.at : end], machine.wanted)
+            machine.take(Role.MALFORMED, end)
+            return machine.go_to(self.hub)
+        if self.role is Role.CONTENT:
+            machine.answered = True
+        machine.text(self.role, end)
+        return machine.go_to(self.hub)
+
+    def _again(self, machine: Machine, failed: int) -> int:
+        """Return the position before `failed` at which the marker occurs again, or `failed` if there is none.
+
+        An overlapping marker counts too, as in `>>>>`.
+        """
+        buffer, start = machine.buffer, machine.at
+        marker = self.finder.at(buffer, start)
+        # In "<call> is how <call>{…}</call> begins", only the second marker starts a call. The text before it is content.
+        core = marker.strip()
+        inside = start + len(marker)
+        limit = max(failed, inside)
+        at, literal = self.finder.find(buffer, start + 1, limit + self.finder.longest)
+        while literal and at < limit:
+            same = core and at >= inside and literal.strip().startswith(core)
+            if same or at < inside < at + len(literal):
+                return at
+            at, literal = self.finder.find(buffer, at + 1, limit + self.finder.longest)
+        return failed
+
+    def _drop(self, machine: Machine, end: int) -> bool:
+        """Consume text that looks like a call, and the end markers after it. `end` is the position after its closing brace."""
+        buffer, closer = machine.buffer, "}"
+        while closer:
+            after = end_of(SPACE, buffer, end, end + MAX_BLANK)
+            if undecided(machine, self.closers, after):
+                return True
+            closer = self.closers.at(buffer, after)
+            end = after + len(closer) if closer else end
+        # Leave out the text of a generation prompt, which is never content.
+        if text := buffer[max(machine.at, -machine.base) if machine.given else machine.at : end]:
+            machine.events.append(BrokenText(text))
+        machine.take(Role.MALFORMED, end)
+        return machine.go_to(self.hub)
+
+    def _brace(self, machine: Machine, ends: Finder) -> int:
+        """Return the position after the closing brace of an object that follows the marker.
+
+        Only a single word may be between the marker and the object.
+        """
+        buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
+        opened = buffer.find("{", machine.at, failed)
+        if opened < 0:
+            opened = end_of(_WORD, buffer, failed)
+            if opened == len(buffer) and opened - failed < MAX_WORD and not machine.final:
+                return _UNDECIDED
+            if not buffer.startswith("{", opened):
+                return _NOWHERE
+        # The text before the failure was valid JSON, so the outer object can't close there.
+        inside = max(opened + 1, failed)
+        limit = inside + MAX_WORD
+        search = ends.find if machine.final else ends.decided
+        at, literal = search(buffer, inside)
+        if literal == "}" and at < limit:
+            return at + 1
+        return _NOWHERE if literal or machine.final or len(buffer) >= limit else _UNDECIDED

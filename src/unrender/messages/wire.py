@@ -13,11 +13,16 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
+from unrender.signatures import checked, expected_one_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Message fields that may contain reasoning. If several fields contain text, the first one is used."""
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """Name of the reasoning field. Most servers and templates use `reasoning_content`, as DeepSeek does; OpenRouter uses `reasoning`."""
+
+
+MEDIA_FORMS = ("{}", "{}_url", "input_{}")
+"""Patterns of part types: those of transformers, of OpenAI's Chat Completions, and of OpenAI's Responses and audio input."""
 
 
 class FunctionCallBody(TypedDict):
@@ -158,7 +163,9 @@ class ToolCall:
         try:
             content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise RequestError(f"result of {self.name!r:.60}: expected text or JSON data; {error}") from error
+            raise RequestError(
+                f"value: expected text or JSON data as the result of {self.name!r:.60}; {error}"
+            ) from error
         return {"role": "tool", "tool_call_id": self.id, "content": content}
 
 
@@ -200,6 +207,31 @@ class Message:
         return message
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """An image, audio clip, video or file."""
+
+    kind: str
+    """`image`, `audio`, `video` or `file`."""
+    part: Mapping[str, Any]
+    """The part as the caller passed it."""
+    message: int
+    """Index of the message."""
+
+    @property
+    def data(self) -> Any:
+        """The URL or data of the part, as the caller passed it."""
+        return media_value(self.part, self.kind)
+
+
+def media_value(part: Mapping[str, Any], kind: str) -> Any:
+    """Return the URL of a media part, or the part's data."""
+    # Unwrap a nested URL, as in `{'url': 'https://…'}`.
+    value = next((part[form.format(kind)] for form in MEDIA_FORMS if form.format(kind) in part), None)
+    return value.get("url", value) if isinstance(value, Mapping) else value
+
+
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """A function that the model may call. `parameters` is the JSON Schema of the arguments, which is copied and frozen."""
@@ -257,6 +289,17 @@ ToolChoice = Literal["auto", "none", "required", "named"]
 """Restriction of tool calls, named as in OpenAI's `tool_choice`. "named" requires a call of one particular tool."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPrompt:
+    """Description of the tools, which is added to the prompt if the template ignores them."""
+
+    format_name: str
+    """The declared format whose call syntax is described. Empty if the template's own syntax is described."""
+    text: str
+    """Text that is added to the system message."""
+
+
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """Constraints for one turn: the offered tools, the tool choice, and the schema of the content.
@@ -306,6 +349,7 @@ class Request:
         """The names of the offered tools."""
         return tuple(tool.name for tool in self.tools or ())
 
+    @checked
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool with this name, or None."""
         return self._by_name.get(name)
@@ -348,24 +392,24 @@ def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
     function = item.get("function", item) if isinstance(item, Mapping) else item
     name = function.get("name") if isinstance(function, Mapping) else None
     if name not in known:
-        raise RequestError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
+        raise RequestError(expected_one_of(where, known, name, what="the tools "))
     return str(name)
 
 
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
     """Convert OpenAI's `tool_choice` to a `ToolChoice` and the name of the required tool, or "" if no tool is named.
 
-    Raises `RequestError` for an unknown mode, an unknown tool, or a required call without tools.
+    A tool's name alone also counts. Raises `RequestError` for an unknown mode, an unknown tool, or a required call without tools.
     """
     if choice is None:
         return "auto", ""
+    names = [tool.name for tool in tools]
     if isinstance(choice, Mapping):
-        return "named", _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
+        return "named", _tool_name(choice, names, where="tool_choice")
     if choice not in ("auto", "none", "required"):
-        raise RequestError(
-            "tool_choice: expected 'auto', 'none', 'required' or "
-            f"{{'type': 'function', 'function': {{'name': …}}}}, found {choice!r}"
-        )
+        if choice in names:
+            return "named", choice
+        raise RequestError(expected_one_of("tool_choice", ("auto", "none", "required", *names), choice))
     if choice == "required" and not tools:
         raise RequestError("tool_choice: 'required' needs at least one tool")
     return choice, ""

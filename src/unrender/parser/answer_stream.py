@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from unrender.errors import RequestError
 from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
+from unrender.signatures import found
 
 Item = TypeVar("Item")
 
@@ -72,5 +73,5 @@ class AnswerStream(Generic[Item]):
 
 def _text(chunk: object, number: int) -> str:
     if not isinstance(chunk, str):
-        raise RequestError(f"chunks[{number}]: expected text, found {type(chunk).__name__}")
+        raise RequestError(f"chunks[{number}]: expected text, found {found(chunk)}")
     return chunk

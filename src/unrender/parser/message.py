@@ -18,9 +18,11 @@ from unrender.machine.events import (
 )
 from unrender.messages.wire import Message, Request, ToolCall
 from unrender.nodes import Role
+from unrender.signatures import checked
 from unrender.values.resumable import Resumable
 
 
+@checked
 def message_of(events: Iterable[Event]) -> Message:
     """Combine events into a message.
 
@@ -81,6 +83,9 @@ class MessageFold(Resumable):
                 self.reported = True
                 if event.call is not None:
                     self._failed.append(event.call)
+                if event.ends_reasoning:
+                    self._reasoning.write(self.content.removesuffix(event.text))
+                    self._content = StringIO()
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._ends[event.index] = event

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 from unrender.answer.build import answer_of, names_in_openers, names_matter, offered
 from unrender.cache import kept
-from unrender.errors import GrammarError, ParseError, StateError
+from unrender.errors import GrammarError, ParseError, RequestError, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats import known_calls, known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of
@@ -43,6 +43,7 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.parser.unread import unread_call
+from unrender.signatures import checked, found
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
 
@@ -121,6 +122,7 @@ _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_
 """Fields that are copied and pickled, unlike the fields of the fast path."""
 
 
+@checked
 class Parser(Resumable):
     """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
@@ -322,7 +324,7 @@ class Parser(Resumable):
                 return [self._event(said)] if self._event is not None else []
             self._tail, text = text, ""
         if not isinstance(text, str):
-            raise TypeError(f"feed(): expected text, found {type(text).__name__}")
+            raise RequestError(f"text: expected text, found {found(text)}")
         if self._finished:
             raise ValueError("feed() can't be called after finish()")
         tail = self._leave_flow()
@@ -345,7 +347,7 @@ class Parser(Resumable):
         This method must be called before the first text.
         """
         # If `<call>` isn't in the vocabulary, the model starts calls with ordinary tokens, so `<call>` must not be quoted.
-        if not self._transcript.stretches:
+        if not any(text for _, text in self._transcript):
             self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
             self._transcript.special_tokens = self._quoter.tokens
 
@@ -405,21 +407,18 @@ class Parser(Resumable):
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
         """End the output, and return the last events. A second call returns no events.
 
-        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk; passing it
-        here is faster than feeding it.
+        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk, which is fed
+        first.
         """
-        # After the reason "length", only the end of the text was cut off, so feed the text first.
-        if text and (self._finished or type(text) is not str or reason == "length"):
+        if text != "":
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []
         self._finished = True
         tail = self._leave_flow()
-        if text:
-            self._transcript.add(text, None)
         machine = self._machine
         machine.length_limited = reason == "length"
-        events = self._emit(machine.finish(tail + self._quoter.release() + text))
+        events = self._emit(machine.finish(tail + self._quoter.release()))
         last = self._cleaner.finish()
         self._fold.add(last)
         last += [*self._unread(), MessageFinished()]
@@ -473,6 +472,23 @@ class Parser(Resumable):
         self._account()
         message, call = self._fold.message, open_call(self._machine)
         return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
+
+    def _parsed_again(self, request: Request) -> Parser:
+        """Return a finished parser that has parsed the same text for another request."""
+        transcript, ids = replace(self._transcript, stretches=[]), self._machine.ids
+        other = Parser.__new__(Parser)
+        quoter = Quoter(transcript.special_tokens)
+        other._begin(self._format, request, self._grammar, transcript, quoter, CallIds(ids.make, transcript.known_ids))
+        for special, text in self._transcript:
+            other.feed(text, special=special)
+        other.finish()
+        return other
+
+    @property
+    def _record(self) -> Transcript:
+        """The text so far, and the parser's options."""
+        self._account()
+        return self._transcript
 
     @property
     def _made_ids(self) -> tuple[str, ...]:
@@ -559,7 +575,9 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
         stops = now.finder.literals if isinstance(now, UpTo) else ()
         return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
     if not wanted and asked.scanner is not None:
-        return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
+        reader = asked.restart.reader if asked.restart else None
+        suffix = reader.view.suffix if reader and reader.valued else None
+        return ("more of the value", *_quoted(getattr(suffix, "literals", ())))
     after = asked.program[asked.pc]
     if not wanted and isinstance(after, FreeText):
         return (_TEXT[after.role], *_quoted(after.table))

@@ -27,6 +27,7 @@ from unrender.format import Format
 from unrender.format.data import differences
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.openai import deltas
+from unrender.signatures import expected_one_of
 from unrender.training import assistant_mask
 from unrender.types import Trigger
 from unrender.verify import verify
@@ -99,7 +100,7 @@ def settings(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `prepare` for rendering: the tools and the template's variables."""
     switch = field(data, "thinking", str, "")
     if switch not in _THINKING:
-        raise BadQuestion(f"thinking: expected one of {', '.join(map(repr, _THINKING))}, found {switch!r:.80}")
+        raise BadQuestion(expected_one_of("thinking", _THINKING, switch))
     return {"tools": field(data, "tools", list, []) or None, **_THINKING[switch]}
 
 
@@ -127,7 +128,7 @@ def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
     {'error': "template, line 1: unexpected 'end of template'"}
     """
     if question not in QUESTIONS:
-        return {"error": f"expected one of {', '.join(QUESTIONS)}; found {question!r:.80}"}
+        return {"error": expected_one_of("question", QUESTIONS, question)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -290,7 +291,7 @@ def _explanation(data: Mapping[str, Any]) -> dict[str, Any]:
 def _grammar(data: Mapping[str, Any]) -> dict[str, Any]:
     dialect = field(data, "dialect", str, "gbnf").replace("-", "_")
     if dialect not in ENGINE_OF:
-        raise BadQuestion(f"dialect: expected one of {', '.join(ENGINE_OF)}; found {dialect!r:.80}")
+        raise BadQuestion(expected_one_of("dialect", ENGINE_OF, dialect))
     _, turn = turn_of(data)
     written = turn.constraint(ENGINE_OF[dialect]).grammar
     if dialect == "structural_tag":
@@ -317,7 +318,7 @@ def _checks(data: Mapping[str, Any]) -> dict[str, Any]:
     """Run all checks of a format, or only the named one. The page runs the checks one at a time to show progress."""
     only = field(data, "check", str, "")
     if only not in ("", *CHECKS):
-        raise BadQuestion(f"check: expected one of {', '.join(CHECKS)}; found {only!r:.80}")
+        raise BadQuestion(expected_one_of("check", CHECKS, only))
     return {**verify(template_of(data), only=[only] if only else ()).to_dict()}
 
 

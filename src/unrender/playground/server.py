@@ -25,6 +25,7 @@ from starlette.staticfiles import StaticFiles
 from unrender import ChatTemplate
 from unrender.limits import MAX_LINE
 from unrender.playground.questions import answer
+from unrender.web.sockets import listening_socket
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 """Allowed host names. Any other host name may belong to a malicious site whose domain resolves to this machine."""
@@ -66,7 +67,7 @@ async def _careful(request: Request, answered: RequestResponseEndpoint) -> Respo
 
 def bound(port: int) -> socket.socket:
     """Return a socket that listens on the loopback address. Port 0 selects any free port. Raises `OSError` if the port is taken."""
-    return socket.create_server(("127.0.0.1", port))
+    return listening_socket("127.0.0.1", port)
 
 
 def serve(application: Starlette, listener: socket.socket) -> None:

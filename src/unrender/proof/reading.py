@@ -90,7 +90,7 @@ def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
     Answers are parsed with the format's own call syntax only, because tolerated syntaxes would prove nothing about it. Each is parsed in
     one piece, because results never depend on how the text is split into chunks.
     """
-    ended = replace(format._ended_by(witness.eos_token), tolerated=())
+    ended = format._ended_by(witness.eos_token)._with(tolerated=())
     return tuple(found for shown in witness.shown if (found := _misread(witness, ended, shown)))
 
 

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 from unrender.errors import TemplateError
 from unrender.json_values import frozen
 from unrender.limits import MAX_FILE, MAX_GGUF_DEPTH, MAX_GGUF_VALUES, MAX_SHOWN
+from unrender.signatures import expected_one_of
 
 _log = logging.getLogger("unrender.template")
 
@@ -75,8 +76,7 @@ class LoadedTemplates:
         if name is None:
             return self
         if name not in self.sources:
-            found = f"chat_template: expected one of {sorted(self.sources)}, found {name!r:.60}"
-            raise TemplateError(f"{self.origin}: {found}")
+            raise TemplateError(f"{self.origin}: {expected_one_of('chat_template', sorted(self.sources), name)}")
         return replace(self, sources={DEFAULT: self.sources[name]})
 
     def __post_init__(self) -> None:
@@ -102,6 +102,10 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     A hub id requires the `hub` extra and downloads a few small files. Raises `TemplateError` if the model or its chat template isn't found.
     """
     path = Path(path_or_id)
+    if "{%" in str(path) or "{{" in str(path):
+        raise TemplateError(
+            f"{_short(path)}: expected a path or a Hugging Face id, found Jinja source; use ChatTemplate.from_string"
+        )
     with _reading(path):  # `is_dir` raises `OSError` for a name that is too long.
         if path.is_dir():
             return load_directory(path)

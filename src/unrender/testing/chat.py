@@ -22,12 +22,14 @@ from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall,
 from unrender.explain.recording import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
+from unrender.signatures import checked
 from unrender.types import CallStatus
 from unrender.verify.grammars import refusals
 
 _RANDOM_SIZES = (3, 12, 60)
 
 
+@checked
 def splits(text: str) -> Iterator[list[str]]:
     """Yield chunkings of `text`: unsplit, in single characters, split in two at each position, in chunks of four, and random.
 
@@ -90,6 +92,7 @@ class ExpectedCall:
         return f"call({self.name!r}, {arguments!r})" if arguments else f"call({self.name!r})"
 
 
+@checked
 def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
     """Return a complete call. Pass arguments whose names aren't Python identifiers as a mapping.
 
@@ -99,6 +102,7 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
     return ExpectedCall(name=name, arguments={**(values or {}), **more})
 
 
+@checked
 def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") -> ExpectedCall:
     """Return a failed call: a truncated call or, with the status "invalid", a broken one. The call's text becomes content.
 
@@ -134,6 +138,7 @@ def _expected(found: ToolCall) -> ExpectedCall:
     return ExpectedCall(name=found.name, arguments=arguments, status=found.status)
 
 
+@checked
 class Chat:
     """Starts test cases. The fixture `chat` is an instance of this class. Relative paths are resolved against the `folders`, in order."""
 

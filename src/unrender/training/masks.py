@@ -14,9 +14,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
-from unrender.chat_template import ChatTemplate
+from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.adapt import shown_media, with_names
 from unrender.conversation.messages import Conversation, Said, read_conversation
 from unrender.conversation.tools import read_request
@@ -28,6 +29,7 @@ from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, read_prefill
 from unrender.parser.streaming import Parser
 from unrender.proof.split import common_suffix
+from unrender.signatures import checked
 
 _NEEDLE = "qzneedlezq"
 """Unique word that is inserted into a message, so that the message can be found in the rendering."""
@@ -60,6 +62,7 @@ class AssistantMask:
             mask[part.start : part.end] = [True] * (part.end - part.start)
         return mask
 
+    @checked
     def tokens(self, offsets: Iterable[tuple[int, int]]) -> list[int]:
         """Return one number per token: 1 if the model wrote the token, else 0.
 
@@ -70,8 +73,13 @@ class AssistantMask:
         return [int(low < high and mask[low]) for low, high in offsets]
 
 
+@checked
 def assistant_mask(
-    template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **template_kwargs: Any
+    template: ChatTemplate | str | PathLike[str],
+    messages: Sequence[Any],
+    *,
+    tools: Sequence[Any] | None = None,
+    **template_kwargs: Any,
 ) -> AssistantMask:
     """Render a conversation and return a mask of the characters that the model wrote.
 
@@ -79,10 +87,10 @@ def assistant_mask(
     `RequestError` if a message is malformed or has ambiguous borders, and `TemplateError` if the template rejects the conversation.
     """
     offer, request = read_request(tools)
-    writer = template._writing(offer, request, template_kwargs)
+    writer = as_template(template)._writing(offer, request, template_kwargs)
     rendered, full = _taken(writer, messages)
     for note in rendered.writer.notes:
-        warnings.warn(note, TemplateWarning, stacklevel=2)
+        warnings.warn(note, TemplateWarning, stacklevel=3)
     answers = [i for i, said in enumerate(rendered.messages) if said.role == "assistant"]
     return AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from random import Random
 
 from unrender.analysis import Capabilities, stored
-from unrender.chat_template import ChatTemplate
+from unrender.chat_template import ChatTemplate, as_template
 from unrender.format import Format
 from unrender.rendering.template import Template
+from unrender.signatures import checked
 from unrender.verify import hostile, judge
 from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer, proof_id
 from unrender.verify.grammars import check_grammars
@@ -30,8 +32,9 @@ _FEW = 2
 """Number of samples in `verify_quickly`."""
 
 
+@checked
 def verify(
-    template: ChatTemplate,
+    template: ChatTemplate | str | PathLike[str],
     *,
     samples: int = 8,
     seed: int = 0,
@@ -40,11 +43,12 @@ def verify(
 ) -> Report:
     """Check a template's derived format, or the format or grammar passed to it, against the template's own renderings.
 
-    `samples` answers are generated for each capability. The same `seed` gives the same answers. `progress` is called with the name of each
+    `template` may also be an argument of `ChatTemplate.from_pretrained`. `samples` answers are generated for each capability. The same `seed` gives the same answers. `progress` is called with the name of each
     completed capability. `only` names the `CHECKS` to run; by default, all are run. Grammars are checked with the installed engine
     libraries. If the template rejects a conversation, the capability is skipped. If the template renders no conversation, nothing is
     checked, and `Report.refusal` contains the reason. Raises `GrammarError` if a handwritten grammar doesn't allow the prefill of a prompt.
     """
+    template = as_template(template)
     run = _run(template, samples, seed)
     if refusal := run.candidate.refusal:
         return Report(findings=(), refusal=refusal)

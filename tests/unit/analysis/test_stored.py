@@ -238,7 +238,6 @@ IN_THE_WAY = {
 
 
 @pytest.mark.parametrize("put", IN_THE_WAY.values(), ids=IN_THE_WAY)
-@pytest.mark.timeout(30)
 def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
     """The result is that without a cache; nothing waits, nothing is read whole, and what is not our file stays."""
     monkeypatch.setattr(stored, "MAX_STORED", 0)

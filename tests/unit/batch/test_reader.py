@@ -211,7 +211,7 @@ def test_reads_numpy_like_arrays(reader):
 @pytest.mark.parametrize("batch", ["text", 3, [{"text": "a"}]])
 def test_refuses_what_is_no_batch(reader, batch):
     """A batch that isn't a mapping is an error."""
-    with pytest.raises(RequestError, match="batch: expected a mapping of columns"):
+    with pytest.raises(RequestError, match=r'batch: expected a mapping, found .*; use \{"text": '):
         reader(batch)
 
 

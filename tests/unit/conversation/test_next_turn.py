@@ -10,8 +10,9 @@ import warnings
 import pytest
 from cases import cases
 
-from unrender import ChatTemplate, RequestError
+from unrender import ChatTemplate, Policy, RequestError
 from unrender.errors import ExtendError, TemplateWarning
+from unrender.turn import ParsedAnswer
 
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 LAST_SYSTEM = (
@@ -65,8 +66,8 @@ def test_a_request_that_the_prompt_describes_cannot_change(changed):
 @pytest.mark.parametrize(
     ("answer", "more", "found"),
     [
-        (None, {}, "answer: expected text, found None"),
-        (b"Hi!", {}, "answer: expected text, found b'Hi!'"),
+        (None, {}, "answer: expected text or a ParsedAnswer, found None"),
+        (b"Hi!", {}, "answer: expected text or a ParsedAnswer, found b'Hi!'"),
         ("Hi!", {"thoughts": "some"}, "thoughts: expected 'all' or 'template' or 'tool_cycle', found 'some'"),
         ("Hi!", {"unfinished": None}, "unfinished: expected 'error' or 'text', found None"),
     ],
@@ -362,3 +363,99 @@ def test_an_empty_answer_goes_on_as_the_end_of_the_prompt_does():
 
     for start in (turn, template.prepare_rendered(turn.prompt, tools=[TOOL])):
         assert start.next("", [AGAIN]).prompt == whole
+
+
+TAGS = chat(
+    "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+    "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+CALLED = '<call>{"name": "now", "arguments": {"city": "Rome"}}</call>'
+
+
+@pytest.mark.parametrize(
+    ("answer", "appended"),
+    [
+        (CALLED.replace("</call>", "<end>"), ""),
+        (CALLED[:-3], "ll><end>"),
+        (CALLED.replace("</call>", "</tool>"), "<end>"),
+        (f"```\n{CALLED}\n```", "<end>"),
+        (CALLED.replace("Rome", 'Ro"me'), "<end>"),
+        (CALLED.replace('"Rome"', "Rome"), "<end>"),
+        (CALLED.replace("now", "then"), "<end>"),
+    ],
+)
+def test_a_call_is_answered_as_it_was_read(answer, appended):
+    """Repaired, failed and unknown calls take a result; what is missing of the call's end marker is appended."""
+    turn = TAGS.prepare([ASK], tools=[TOOL])
+    new = turn.next(answer, [{"role": "tool", "name": "now", "content": "noon"}])
+
+    assert new.prompt == f"{turn.prompt}{answer}{appended}<tool>noon<end><assistant>"
+
+
+@pytest.mark.parametrize(
+    "answer", [CALLED.replace("now", "then"), CALLED.replace("call>", "CALL>"), "A <call> is code"]
+)
+def test_what_is_read_as_content_is_ended_as_content(answer):
+    """Text that only looks like a call is no incomplete call."""
+    turn = TAGS.prepare([ASK], tools=[TOOL])
+
+    assert turn.next(answer, [AGAIN]).prompt == f"{turn.prompt}{answer}<end><user>Bye<end><assistant>"
+
+
+def test_results_of_failed_and_unknown_calls_go_by_their_ids():
+    """With a policy that returns them as calls, each has its own result."""
+    turn, policy = TAGS.prepare([ASK], tools=[TOOL]), Policy(unknown_tools="call", failed_calls="apart")
+    answer = CALLED + CALLED.replace("now", "then") + CALLED.replace('"Rome"', "Rome") + "<end>"
+    parser = turn.parser(policy=policy)
+    parser.finish(text=answer)
+    calls = (*parser.message.tool_calls, *parser.message.failed_calls)
+    results = [call.result(f"{call.name} {call.status}") for call in calls]
+
+    new = turn.next(ParsedAnswer(parser=parser), results)
+
+    assert [(call.name, call.offered, call.status) for call in calls] == [
+        ("now", True, "complete"),
+        ("then", False, "complete"),
+        ("now", True, "invalid"),
+    ]
+    assert [piece.text for piece in new.appended if piece.body] == ["now complete", "then complete", "now invalid"]
+    assert new.known_ids == tuple(call.id for call in calls)
+    with pytest.raises(ExtendError, match="expected at most 3 results"):
+        turn.next(answer, [*results, results[0]], policy=policy)
+
+
+def test_a_call_that_was_cut_off_is_an_error_unless_it_is_text():
+    """Nobody knows how the model would have gone on; an error message may answer it nevertheless."""
+    turn, answer = TAGS.prepare([ASK], tools=[TOOL]), CALLED[:-12]
+
+    with pytest.raises(ExtendError) as error:
+        turn.next(answer, [AGAIN])
+    assert error.value.reason == "call"
+    assert turn.next(answer, [AGAIN], unfinished="text").prompt.endswith(f"{answer}<end><user>Bye<end><assistant>")
+    result = {"role": "tool", "content": "cut off"}
+    assert turn.next(answer, [result], unfinished="text").prompt.endswith(f"{answer}<end><tool>cut off<end><assistant>")
+
+
+TWO_ENDS = PLAIN.replace("</>", "<|im_end|>{% if m.role == 'assistant' %}<|endofturn|>{% endif %}")
+
+
+@pytest.mark.parametrize("sampled", ["", "<|im_end|>", "<|im_end|><|endofturn|>", "<|im_end|></s>"])
+def test_an_end_of_several_tokens_is_written_once(sampled):
+    """A model stops after any of them; what is left of the end is appended."""
+    turn = chat(TWO_ENDS).prepare([ASK])
+    rest = "<|im_end|><|endofturn|>".removeprefix(sampled) if "</s>" not in sampled else ""
+
+    assert turn.stop == ("</s>", "<|im_end|>")
+    assert turn.parse(f"Hi!{sampled}").content == "Hi!"
+    assert (
+        turn.next(f"Hi!{sampled}", [AGAIN]).prompt == f"{turn.prompt}Hi!{sampled}{rest}<user>Bye<|im_end|><assistant>"
+    )
+
+
+def test_the_first_token_of_an_end_is_no_end_where_it_occurs_elsewhere():
+    """A tag that also ends other parts doesn't stop generation."""
+    said = "{% if m.reasoning %}<|open|>{{ m.reasoning }}<|close|>{% endif %}{{ m.content }}"
+    source = PLAIN.replace("{{ m.content }}", said).replace("</>", "<|close|><|end|>")
+
+    assert chat(source).prepare([ASK]).stop == ("<|close|><|end|>", "</s>")

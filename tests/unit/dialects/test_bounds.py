@@ -138,7 +138,6 @@ def test_any_argument_can_be_drawn(syntax, name):
     assert any("f" in text for text in drawn)
 
 
-@pytest.mark.timeout(60)
 def test_a_list_in_a_call_without_marks_is_drawn():
     """Beside a long header, a call that only brackets begin was taken apart without end, up to twice the header's length."""
     codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
@@ -174,7 +173,6 @@ LARGE = {
 
 @pytest.mark.few(8)
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 @SYNTAXES
 @WRITES
 @pytest.mark.parametrize("kind", LARGE)

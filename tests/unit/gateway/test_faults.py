@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import logging
+import socket
 import time
 from contextlib import asynccontextmanager
 
@@ -32,6 +35,12 @@ AT_ONCE = {
 }
 ENDS = {"/v1/chat/completions": b"[DONE]", "/v1/responses": b"response.failed", "/v1/messages": b"event: error"}
 """Last event of a stream with an error."""
+
+
+def refused(port):
+    """Return True if nobody listens at a port."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
 
 
 @asynccontextmanager
@@ -96,18 +105,19 @@ def test_engine_that_fails_later_ends_the_stream(path, more):
 def test_client_that_goes_cancels_the_engines_request(path, stream):
     """A client that closes its connection ends the engine's request within 100 ms, on every surface, streamed or not."""
 
-    async def once():
+    async def run():
         async with between([SAID[:200], 30.0, b"never"]) as (gateway, engine):
             _, writer = await gateway.send(request(path, stream=stream))
             await settled(lambda: gateway.application.state.gateway.streams and "/completion" in str(engine.asked))
             await asyncio.sleep(0.05)
-            begun = time.monotonic()
+            begun = time.process_time()
             writer.transport.abort()
-            await asyncio.wait_for(engine.gone.wait(), 5)
-            return time.monotonic() - begun
+            # Client, gateway and engine share this loop, which never sleeps here: the processor's time is all the time that they had.
+            while not engine.gone.is_set():
+                assert time.process_time() - begun <= 0.1
+                await asyncio.sleep(0)
 
-    # On a busy machine a moment may be long: it has to hold in one of three.
-    assert any(asyncio.run(once()) <= 0.1 for _ in range(3))
+    asyncio.run(run())
 
 
 @pytest.mark.slow
@@ -167,8 +177,10 @@ def test_template_that_fails_is_a_400():
 
 
 @pytest.mark.slow
-def test_answers_end_when_the_shutdown_timeout_is_over():
-    """After a signal, answers go on and new connections are refused. After the timeout, the answers and the engine's work end."""
+def test_answers_end_when_the_shutdown_timeout_is_over(caplog):
+    """After a signal, answers go on and new connections are refused. After the timeout, streams end with an error, and the engine's work
+    ends.
+    """
 
     async def run():
         engine = Told(["Hello", 60.0, "never"])
@@ -176,13 +188,19 @@ def test_answers_end_when_the_shutdown_timeout_is_over():
             streams = [asyncio.create_task(gateway.ask(path, stream=True)) for path in PATHS]
             await settled(lambda: len(engine.jobs) == 3)
             gateway.server.should_exit = True
-            await settled(lambda: not gateway.server.servers[0].is_serving())
-            with pytest.raises(ConnectionRefusedError):
-                await gateway.ask(PATHS[0])
+            await settled(lambda: refused(gateway.port))
             assert engine.closed == 0
             ends = await asyncio.gather(*streams, return_exceptions=True)
             return engine.closed, ends
 
-    closed, ends = asyncio.run(run())
+    with caplog.at_level(logging.INFO):
+        closed, ends = asyncio.run(run())
     assert closed == 3
-    assert all(b"never" not in str(end).encode() for end in ends)
+    for path, (status, body) in zip(PATHS, ends, strict=True):
+        assert status == 200
+        assert b"Hello" in body
+        assert ENDS[path] in body
+        assert b"the gateway is shutting down" in body
+        assert body.endswith(b"0\r\n\r\n")
+    assert "Traceback" not in caplog.text
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) <= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 
 import live
 import pytest
@@ -165,3 +166,19 @@ def test_mounts_into_fastapi():
 
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert refused.json()["type"] == "error"
+
+
+@pytest.mark.slow
+def test_responses_do_not_wait_for_acknowledgements():
+    """A connection that the gateway has accepted has `TCP_NODELAY`."""
+
+    async def run():
+        async with listening(Told("Hi")) as gateway:
+            _, writer = await gateway.send(b"")
+            await settled(lambda: gateway.server.server_state.connections)
+            (connection,) = gateway.server.server_state.connections
+            option = connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            writer.close()
+            return option
+
+    assert asyncio.run(run()) == 1

@@ -1,4 +1,4 @@
-"""Repairs of damaged calls: what one costs."""
+"""The cost of reading damaged calls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from unrender import ChatTemplate
-from unrender.answer.build import calls_of
-from unrender.machine.repair.markers import repairs
-from unrender.machine.repair.walk import read_damaged
-from unrender.values.scanner import LiteralStyle
+from unrender.answer.build import answer_of, calls_of
+from unrender.answer.views import CallView
+from unrender.machine.calls.mending import mend
 
 SOURCE = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for call in m.tool_calls or [] %}{% set f = call.function %}"
@@ -37,15 +36,15 @@ class Counted(str):  # noqa: SLOT000 -- one text
 
 @pytest.mark.parametrize("place", ["\n<parameter=hour>\n</parameter>\n-", "</function> "])
 def test_long_value_costs_its_length(place):
-    """A value that shows markers of its call at many places is read in one go: twice the value costs twice as much."""
+    """A value that shows markers of its call at many places is read in one pass: twice the value costs twice as much."""
     turn = ChatTemplate.from_string(SOURCE).prepare_rendered(tools=[TOOL])
-    repair = repairs(calls_of(turn.format, turn.request)[0], LiteralStyle())
+    view = CallView(calls_of(turn.format, turn.request)[0], answer_of(turn.format, turn.request))
     looked = []
     for times in (200, 400):
         text = Counted(
             f"<call>\n<function=plan>\n<parameter=title>\n{place * times}</parameter></parameter></function>"
         )
-        read_damaged(repair, text, turn.request)
+        mend(view, text, 0, turn.request)
         looked.append(text.looked)
 
     assert looked[1] < 2.2 * looked[0]

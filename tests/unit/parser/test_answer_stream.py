@@ -91,10 +91,10 @@ def test_a_chunk_is_read_when_its_events_are_asked_for(turn: Turn) -> None:
 @pytest.mark.parametrize(
     ("chunks", "read", "problem"),
     [
-        ("text", list, "chunks: expected an iterable of texts, found str"),
+        ("text", list, r"chunks: expected an iterable of texts .*, found 'text'; use \[\"text\"\]"),
         (_later(["a"]), list, "chunks: expected an iterable of texts, found async_generator"),
         (["a"], _all_later, "chunks: expected an async iterable of texts, found list"),
-        (["a", b"b"], list, r"chunks\[1\]: expected text, found bytes"),
+        (["a", b"b"], list, r"chunks\[1\]: expected text, found b'b'"),
     ],
 )
 def test_other_chunks_are_an_error(turn: Turn, chunks: Any, read: Callable[[Any], Any], problem: str) -> None:
@@ -113,5 +113,5 @@ def test_a_result_answers_its_call(turn: Turn, value: Any, content: str) -> None
 
 def test_a_result_that_is_no_data_is_an_error() -> None:
     """A result that JSON cannot write raises an error that names the tool."""
-    with pytest.raises(RequestError, match="result of 'rain': expected text or JSON data"):
+    with pytest.raises(RequestError, match="value: expected text or JSON data as the result of 'rain'"):
         ToolCall(name="rain", arguments_json="{}", id="1").result(object())

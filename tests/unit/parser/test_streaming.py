@@ -26,7 +26,7 @@ from unrender import (
     Turn,
 )
 from unrender import grammar as c
-from unrender.errors import StateError
+from unrender.errors import RequestError, StateError
 from unrender.format import Format, Reasoning, ReasoningMode, Spelling, TurnTexts
 from unrender.grammar import Grammar
 from unrender.parser.prompt_tail import read_prefill
@@ -287,7 +287,7 @@ def test_the_last_text_may_come_with_the_end() -> None:
         assert after.finish() == [MessageFinished()]
         with pytest.raises(ValueError, match="after finish"):
             after.finish(text="x")
-        with pytest.raises(TypeError, match="expected text, found bytes"):
+        with pytest.raises(RequestError, match="text: expected text, found b"):
             make().finish(text=b"x")
     cut = Parser(TAGGED.format, REQUEST)
     cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")

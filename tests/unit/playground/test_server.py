@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import socket
 from importlib.resources import files
 
 import pytest
@@ -12,7 +14,7 @@ from starlette.testclient import TestClient
 
 from unrender import ChatTemplate
 from unrender.limits import MAX_LINE
-from unrender.playground.server import app
+from unrender.playground.server import app, bound
 
 PAGE = files("unrender.playground").joinpath("page")
 SOURCE = "{{ messages[0].content }}"
@@ -92,3 +94,23 @@ def test_bodies_that_are_no_question_are_refused(body, status):
 
     assert found.status_code == status
     assert "expected" in json.loads(found.text)["error"]
+
+
+def test_responses_do_not_wait_for_acknowledgements():
+    """A connection that the playground's socket accepts has `TCP_NODELAY`."""
+
+    async def run():
+        accepted = asyncio.get_running_loop().create_future()
+
+        async def serve(_, writer):
+            accepted.set_result(writer)
+
+        async with await asyncio.start_server(serve, sock=bound(0)) as server:
+            _, client = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer = await accepted
+            option = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            writer.close()
+            client.close()
+            return option
+
+    assert asyncio.run(run()) == 1

@@ -19,16 +19,20 @@ from os.path import commonprefix
 from unrender.cache import SHARED, bytes_of
 from unrender.conversation.capabilities import shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall
-from unrender.conversation.next_turn.answered import ends_of_turn
-from unrender.conversation.next_turn.positions import Position, count_calls, histories, pasts, result_of
 from unrender.conversation.next_turn.stubs import (
     NEEDLE,
     QUESTION,
     THOUGHT,
+    Position,
     WrittenTail,
     behind,
     closers,
+    count_calls,
     counts_calls,
+    ends_of_turn,
+    histories,
+    pasts,
+    result_of,
     short_answer,
     written,
 )

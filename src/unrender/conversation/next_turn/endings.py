@@ -1,21 +1,308 @@
-"""Find the part of the template's text after an answer that the answer doesn't contain yet.
+"""Find the text that is missing after an answer, and split it into the pieces of each message.
 
-An answer may end anywhere: in its reasoning, in content, after a call, or after the end of the turn. The template, however, always renders
-complete answers. Text that the answer already contains isn't appended again, and open reasoning is closed.
+An answer may end anywhere: in its reasoning, in content, in a call, or after the end of the turn. The template, however, always renders
+complete answers. Text that the answer already contains isn't appended again, and an open part is closed.
+
+To separate the text of new messages from the template's own text, the same conversation is rendered again, with a unique word in place of
+each text of the new messages.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from os.path import commonprefix
+from typing import Any
 
-from unrender.conversation.messages import Conversation, Said
-from unrender.conversation.next_turn.answered import Answered, ends_of_turn
+from unrender.conversation.messages import Conversation, Said, with_texts, words_in
 from unrender.conversation.next_turn.continuation import Continuation
-from unrender.conversation.next_turn.pieces import Extended
-from unrender.conversation.next_turn.stubs import THOUGHT, Stub, WrittenTail, answer_kind, behind, closers
+from unrender.conversation.next_turn.stubs import (
+    THOUGHT,
+    Stub,
+    WrittenTail,
+    answer_kind,
+    behind,
+    closers,
+    ends_of_turn,
+)
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.format import Format
+from unrender.machine.ids import id_maker
+from unrender.machine.past import Span
+from unrender.messages.wire import Message, ToolCall
+from unrender.nodes import Role
+from unrender.turn import ParsedAnswer, Piece, Turn, Unfinished
+
+_WORD = "Vexquill"
+_PLANTED = "Wobblefern{}x{}z"
+_SAID = (Role.CONTENT, Role.NAME)
+_IN_CALLS = (Role.NAME, Role.ID, Role.KEY, Role.VALUE, Role.ARGUMENT)
+_TOKEN = re.compile(r"(?=.*\w).*[<>\[\]{}|]")
+"""Matches text with brackets and letters, which is unlikely to occur in prose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A parsed answer, split into its text and its end."""
+
+    message: Message
+    """The parsed message."""
+    calls: tuple[ToolCall, ...]
+    """The calls that may have results. Failed calls that aren't part of the message come last."""
+    written_ids: tuple[str, ...]
+    """The id of each of the `calls`, as written in the answer, or "" for a call without an id."""
+    text: str
+    """The answer without the sampled end of the turn and the whitespace around that end."""
+    space: str
+    """Whitespace at the end of the answer."""
+    layout: str = ""
+    """Whitespace before the sampled end of the turn."""
+    sampled: str = ""
+    """The end-of-turn marker if the model sampled it, else ""."""
+    thinks: bool = False
+    """True if the answer ended inside reasoning."""
+    in_call: bool = False
+    """True if the answer ended inside a call or its end marker."""
+
+
+def read_answer(turn: Turn, answer: ParsedAnswer, unfinished: Unfinished, ends: Collection[str]) -> Answered:
+    """Split a parsed answer into its text and its end. `ends` are additional end-of-turn markers, besides those of the turn's format.
+
+    Raises `ExtendError` for text after the end of the turn, and for an end of the turn inside reasoning. An answer whose only call was cut
+    off is also an error, unless `unfinished` allows it.
+    """
+    # Markers in ordinary tokens are text, so they must not be found.
+    parser, whole = answer.parser, answer.parser._record.quoted_text
+    if (
+        turn.request.reasoning_format == "none"
+    ):  # Separate reasoning from content even if the request asks for both as one text.
+        turn = replace(turn, request=replace(turn.request, reasoning_format="auto"))
+        parser = parser._parsed_again(turn.request)
+    message = parser.message
+    calls = tuple(dict.fromkeys((*message.tool_calls, *message.failed_calls)))
+    complete = any(call.status == "complete" for call in calls)
+    text, sampled = _without_end(turn, whole, ends)
+    last = next((span for span in reversed(parser.spans) if whole[span.start : min(span.end, len(text))].strip()), None)
+    thinks = not complete and _thinks(turn, text, last.role if last else None)
+    if thinks and sampled:
+        if not turn.format.reasoning.closed_in(sampled):
+            raise ExtendError(f"the answer ends with {sampled!r} inside reasoning", "answer")
+        # A marker such as `<|end|>` may end both reasoning and a turn. If it occurs inside reasoning, it ends only the reasoning.
+        text, sampled, thinks = whole.rstrip(), "", False
+    _check_ends(turn, whole, parser.spans)
+    if not complete and unfinished == "error" and any(call.status in ("open", "truncated") for call in calls):
+        raise ExtendError("the answer has an incomplete call", "call")
+    if not calls and parser._fold.reported:  # A broken call without a name is reported, but not listed.
+        calls = (
+            ToolCall(
+                name="", arguments_json="{}", id=id_maker(turn.format.tools)(len(turn.known_ids), ""), status="invalid"
+            ),
+        )
+    written = parser._machine.ids.written
+    return Answered(
+        message=message,
+        calls=calls,
+        written_ids=tuple(written.get(call.id, "") for call in calls),
+        text=text,
+        space=whole[len(whole.rstrip()) :],
+        layout=whole[len(text) : whole.rindex(sampled)] if sampled else "",
+        sampled=sampled or answer.padding.strip(),
+        thinks=thinks,
+        in_call=last is not None and _is_in_call(turn, text, parser.spans, last),
+    )
+
+
+def _without_end(turn: Turn, answer: str, ends: Collection[str]) -> tuple[str, str]:
+    """Split an answer into the text before the sampled end of the turn and the end itself, such as `<|im_end|></s>`."""
+    text, left = answer.rstrip(), [*ends_of_turn(turn.format, *ends)]
+    while end := next((end for end in left if text.endswith(end)), ""):
+        text = text.removesuffix(end).rstrip()
+        left.remove(end)
+    return text, answer[len(text) :].strip()
+
+
+def _is_in_call(turn: Turn, text: str, spans: Sequence[Span], last: Span) -> bool:
+    """Return whether an answer ended before its last call's end marker was complete. `last` is the span of the last visible character."""
+    closer = turn.format.tools.markers.closer.strip()
+    if last.role is Role.MALFORMED:  # Another text in the place of the end marker ends a call too.
+        return closer.startswith(text[last.start :].strip())
+    after = max((span.end for span in spans if span.role in _IN_CALLS), default=0)
+    return last.role not in (Role.CONTENT, Role.REASONING) and closer not in text[after:]
+
+
+def _thinks(turn: Turn, text: str, last: Role | None) -> bool:
+    """Return whether an answer ended inside reasoning. `last` is the role of its last visible character, or None if it's empty."""
+    reasoning = turn.format.reasoning
+    if last is Role.REASONING:
+        return True
+    if last is not None and not (reasoning.start.strip() and text.endswith(reasoning.start.strip())):
+        return False
+    # The parser of an answer of markers alone has no reasoning yet. So one more word shows how further text would be parsed.
+    parser = turn.parser()
+    parser.finish(text=text + _WORD)
+    return _WORD in parser.message.reasoning
+
+
+def _check_ends(turn: Turn, answer: str, spans: Sequence[Span]) -> None:
+    """Raise `ExtendError` if there is text after the end of the turn. End-of-turn markers inside argument values are ignored."""
+    ends, said, over, ended = ends_of_turn(turn.format), False, 0, ""
+    for span in spans:
+        text, words = answer[span.start : span.end], span.role is Role.CONTENT
+        if span.role is Role.NAME:
+            ended = ""  # A part of the message has just started, so the previous marker didn't end the turn.
+        if ended and words and text.strip():
+            break
+        said = said or (span.role in _SAID and bool(text.strip()))
+        said = said or (span.role is Role.MARKER and text.strip() in ends and not turn.format.reasoning.closed_in(text))
+        if said and not ended and (words or span.role is Role.MARKER):
+            # The parser may treat an end-of-turn marker such as `[/END]` as content if text follows it, so search content too.
+            ended = next((end for end in ends if end in text and (_TOKEN.search(end) or not words)), "")
+            over = span.start + text.find(ended) + len(ended)
+    if not ended:
+        return
+    behind = answer[over:].strip()
+    for end in ends:
+        behind = behind if end == ended else behind.removeprefix(end).strip()
+    if behind:
+        raise ExtendError(
+            f"expected nothing after the end of the answer, found {behind!r:.60} after {ended!r}", "answer"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """Text that was appended to a prompt and its answer, with the data that it was rendered from."""
+
+    stub: Stub
+    answer: Said
+    """A short placeholder of the same kind as the answer."""
+    new: Conversation
+    lead: str
+    """Text that is added to close the answer, although the template wouldn't write it there."""
+    end: str
+    """Text that ends the answer, without the part that the answer already contains."""
+    rest: str
+    """The template's text after the end of the answer."""
+
+    @property
+    def text(self) -> str:
+        """The complete appended text."""
+        return self.lead + self.end + self.rest
+
+
+def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
+    """Return the appended text in pieces. Raises `ExtendError` if the template mixes the text of different messages."""
+    planted, rest = _with_words(extended.new), extended.rest
+    whole, tail = (_tail(extended, new, asks=True) for new in (planted, extended.new))
+    # Sort by position, since some templates write results in the order of the calls.
+    texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
+    first, *around = _between([word for word, _, _ in texts], whole)
+    # Shorten `first` like `rest`, whose start is missing if the answer already contains it.
+    first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
+    bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
+    pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
+    owners: list[int | None] = [index for _, index, _ in texts]
+    pieces += _scaffold(first, "", None, owners[0] if owners else None)
+    closings: dict[tuple[Any, ...], str] = {}
+    for at, body in enumerate(bodies):
+        owner, following = owners[at], owners[at + 1] if at + 1 < len(owners) else None
+        closing = "" if owner == following else _closing(extended, planted, texts[at], closings)
+        pieces.append(Piece(text=body, message=owner, body=True))
+        pieces += _scaffold(around[at], closing, owner, following)
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
+    """Raise `ExtendError` if the template doesn't render a new message after the answer."""
+    missing = [(word, index) for word, index, text in _texts(new) if text.strip() not in made.tail]
+    # The template may have trimmed or escaped the text. To check this, render a unique word in its place.
+    tail = stub.written(answer, _with_words(new)).tail if missing else ""
+    for word, index in missing:
+        if word not in tail:
+            raise ExtendError(f"messages[{index}].content: not shown by the template after the answer", "messages")
+
+
+def _texts(new: Conversation) -> Iterator[tuple[str, int, str]]:
+    """For each piece of text in the messages, yield a unique word, the index of the message, and the text."""
+    for i, message in enumerate(new):
+        for k, text in enumerate(words_in(message.content)):
+            if text.strip():
+                yield _PLANTED.format(i, k), i, text
+
+
+def _with_words(new: Conversation) -> Conversation:
+    planted = []
+    for i, message in enumerate(new):
+        words = (_PLANTED.format(i, k) if text.strip() else text for k, text in enumerate(words_in(message.content)))
+        planted.append(replace(message, content=with_texts(message.content, words)))
+    return tuple(planted)
+
+
+def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
+    return extended.stub.written(extended.answer, new, asks=asks).tail
+
+
+def _mixed() -> ExtendError:
+    return ExtendError("the template doesn't write each new message once, in order", "unproved")
+
+
+def _between(words: Sequence[str], text: str) -> list[str]:
+    """Return the text before, between and after the words."""
+    around = []
+    for word in words:
+        before, found, text = text.partition(word)
+        if not found or word in text:
+            raise _mixed()
+        around.append(before)
+    return [*around, text]
+
+
+def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
+    """Return the bodies of the messages: the parts of `text` between the strings in `around`. `said` are the original texts, which the
+    template may have trimmed or escaped.
+    """
+    if not text.startswith(around[0]) or not text.endswith(around[-1]):
+        raise _mixed()
+    at, bodies = len(around[0]), []
+    for i, words in enumerate(said):
+        after = around[i + 1]
+        if i + 1 == len(said):
+            end = len(text) - len(after)
+        else:
+            # A result may contain the text that follows it. To find where the result ends, first try its original length.
+            ends = (at + len(form) for form in (words, words.strip()) if text.startswith(form + after, at))
+            end = next(ends, text.find(after, at))
+        if end < at:
+            raise _mixed()
+        bodies.append(text[at:end])
+        at = end + len(after)
+    return bodies
+
+
+def _closing(
+    extended: Extended, planted: Conversation, place: tuple[str, int, str], known: dict[tuple[Any, ...], str]
+) -> str:
+    """Return the text that the template writes after a message's word if no other message follows. The text is cached in `known` by kind of
+    message.
+    """
+    word, index, _ = place
+    message = planted[index]
+    kind = (message.role, message.name, isinstance(message.content, list) and len(message.content))
+    if kind not in known:
+        known[kind] = _tail(extended, planted[: index + 1], asks=False).partition(word)[2]
+    return known[kind]
+
+
+def _scaffold(text: str, closing: str, owner: int | None, following: int | None) -> Iterator[Piece]:
+    """Split the text between two messages into the end of the first message and the start of the second, and yield both as pieces."""
+    if owner == following:
+        yield Piece(text=text, message=owner)
+        return
+    shared = len(commonprefix([text, closing]))
+    yield Piece(text=text[:shared], message=owner)
+    yield Piece(text=text[shared:], message=following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +364,13 @@ class Ending:
             return tail[whole:]
         if section_end and text.endswith(closer) and not text.endswith(section_end):
             return tail[at:]
-        # If a marker such as `<|call|>` also ends the turn, a call is complete without the marker.
-        if not text.endswith(closer) and closer in ends_of_turn(self.format, self.format.reasoning.end):
-            return tail[behind(tail, closed.removesuffix(closer)) or at :]
+        # If a marker such as `<|call|>` also ends the turn, a call is complete without the marker. A call whose end marker is missing is
+        # closed, also if only the start of the marker was sampled.
+        own_end = closer in ends_of_turn(self.format, self.format.reasoning.end)
+        if not text.endswith((closer, section_end or closer)) and (own_end or self.said.in_call):
+            begun = next(k for k in range(len(closer), -1, -1) if text.endswith(closer[:k]))
+            before = tail[behind(tail, closed.removesuffix(closer)) or at :]
+            return before if not begun else before[before.index(closer) + begun :]
         return tail[whole:]
 
     def _wrapped(self, rest: str) -> int:

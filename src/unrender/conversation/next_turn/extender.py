@@ -16,23 +16,41 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from unrender.conversation.adapt import Media, shown_media, split_system
+from unrender.conversation.adapt import shown_media, split_system
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, conversation_of, read_conversation
-from unrender.conversation.next_turn.answered import Answered, read_answer
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
-from unrender.conversation.next_turn.endings import Ending
-from unrender.conversation.next_turn.pieces import Extended, appended_pieces, check_shown
-from unrender.conversation.next_turn.positions import Position, count_calls, histories, may_be, pasts, system_in
-from unrender.conversation.next_turn.stubs import QUESTION, THOUGHT, Stub, WrittenTail, short_answer
+from unrender.conversation.next_turn.endings import (
+    Answered,
+    Ending,
+    Extended,
+    appended_pieces,
+    check_shown,
+    read_answer,
+)
+from unrender.conversation.next_turn.stubs import (
+    QUESTION,
+    THOUGHT,
+    Position,
+    Stub,
+    WrittenTail,
+    count_calls,
+    histories,
+    may_be,
+    pasts,
+    short_answer,
+    system_in,
+)
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.machine.ids import is_made_for
-from unrender.messages.wire import Request
+from unrender.messages.wire import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
-from unrender.turn import Extending, Piece, Turn
+from unrender.turn import Extending, ParsedAnswer, Piece, Turn
 
 _NUMBER = re.compile(r"\d+$")
+_UNNAMED = "unknown"
+"""Name of a failed call whose name can't be parsed."""
 _NOTE = re.compile(r"messages\[(\d+)\]")
 
 
@@ -98,7 +116,11 @@ class Extender:
         thought = any(message.reasoning for message in messages)
         return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
 
-    def next(self, turn: Turn, answer: str, messages: Any, how: Extending) -> Turn:
+    def resumed(self, messages: Sequence[Any]) -> Extender:
+        """Return a copy for a later turn, whose prompt contains `messages`."""
+        return self.begun(conversation_of(messages))
+
+    def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
         """Return the turn that follows an answer. Raises `ExtendError` if the next prompt isn't known for certain, and `RequestError` for
         invalid messages.
         """
@@ -108,7 +130,7 @@ class Extender:
         facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         read = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
-        new, calls = answering(read, said, len(turn.known_ids))
+        new, calls, said = answering(read, said, len(turn.known_ids))
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
         stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
@@ -121,7 +143,7 @@ class Extender:
             self,
             asked=asked,
             variables={**self.variables, **how.variables},
-            history=self.history and History(before=self.history, messages=(_under_ids(said, calls), *new)),
+            history=self.history and History(before=self.history, messages=(_kept(said.message, calls), *new)),
             thought=self.thought or bool(said.message.reasoning),
             remarked=self.remarked.union(remarks),
             extended=extended,
@@ -129,7 +151,7 @@ class Extender:
         told = (note for note in writer.kwargs.notes if note not in before.kwargs.notes)
         return replace(
             turn,
-            prompt=turn.prompt + answer + extended.text,
+            prompt=turn.prompt + answer.text + answer.padding + extended.text,
             request=request,
             format=writer.ended,
             prefill=begun_by(writer.format, made.text, lambda: made.writer.text(made.messages, asks=False)),
@@ -284,19 +306,22 @@ def _alike(first: Writer, second: Writer) -> bool:
     return texts[0] == texts[1] and None not in texts[0]
 
 
-def _under_ids(said: Answered, calls: Sequence[SaidCall]) -> Said:
-    """Return the answer with its call ids replaced by those of `calls`, which the results refer to."""
-    (answer,) = conversation_of([said.message.to_openai()])
-    return replace(answer, calls=tuple(replace(call, id=one.id) for call, one in zip(answer.calls, calls, strict=True)))
+def _kept(message: Message, calls: tuple[SaidCall, ...]) -> Said:
+    """Return the answer as a message of the conversation, with the calls that the results refer to."""
+    (answer,) = conversation_of([replace(message, tool_calls=()).to_openai()])
+    return replace(answer, calls=calls)
 
 
-def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conversation, tuple[SaidCall, ...]]:
-    """Match tool results with the answer's calls. Returns the messages and the calls, both with the final call ids.
+def answering(
+    messages: Conversation, said: Answered, offset: int
+) -> tuple[Conversation, tuple[SaidCall, ...], Answered]:
+    """Match tool results with the answer's calls.
 
+    Returns the messages and the calls, both with the final call ids. Failed calls without a result are left out, also from the answer.
     Results are matched by id, position, name or order. An id in the answer takes precedence over the id of the result. Raises `ExtendError`
     if there are more results than calls.
     """
-    calls = said.message.tool_calls
+    calls = said.calls
     waiting = [i for i, message in enumerate(messages) if message.role in RESULTS]
     if len(waiting) > len(calls):
         found = f"expected at most {len(calls)} results, one for each call, found {len(waiting)}"
@@ -318,8 +343,13 @@ def answering(messages: Conversation, said: Answered, offset: int) -> tuple[Conv
         free = (k for k in range(len(calls)) if k not in answers.values() and fits(by, k, messages[i]))
         if i not in answers and (k := next(free, None)) is not None:
             answers[i] = k
-    given = {k: messages[i].answers for i, k in answers.items()}
-    ids = [own or given.get(k) or calls[k].id for k, own in enumerate(said.written_ids)]
-    named = tuple(SaidCall(name=call.name, id=id) for call, id in zip(calls, ids, strict=True))
-    answered = {i: replace(messages[i], answers=ids[k], name=calls[k].name) for i, k in answers.items()}
-    return tuple(answered.get(i, message) for i, message in enumerate(messages)), named
+    given = {k: messages[i] for i, k in answers.items()}
+    named: dict[int, SaidCall] = {}
+    for k, call in enumerate(calls):
+        if k in given or call.status == "complete":
+            id, name = (given[k].answers, given[k].name) if k in given else (None, None)
+            id = said.written_ids[k] or id or call.id
+            named[k] = SaidCall(name=call.name or name or _UNNAMED, arguments=call.arguments_json, id=id)
+    answered = {i: replace(messages[i], answers=named[k].id, name=named[k].name) for i, k in answers.items()}
+    said = replace(said, written_ids=tuple(said.written_ids[k] for k in named))
+    return tuple(answered.get(i, message) for i, message in enumerate(messages)), tuple(named.values()), said

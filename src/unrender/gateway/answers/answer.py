@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +24,7 @@ from unrender.gateway.surfaces.surface import Ask, Surface
 from unrender.limits import MAX_ITEMS
 from unrender.openai import Usage
 
+_log = logging.getLogger("unrender.gateway")
 _PAUSE = 0.2
 """Delay before a retry, in seconds."""
 _TOO_LONG = re.compile(
@@ -39,8 +40,8 @@ _TOO_LONG = re.compile(
 """Matches engine errors about a prompt that is too long. Agents that recognize the wording of such an error shorten the conversation."""
 _HEALS = 2
 """Maximum number of calls healed per answer."""
-_log = logging.getLogger("unrender.gateway")
-_HEALED = "a tool call was malformed; the model generated the rest of it again, constrained by a grammar"
+_HEALED = "was malformed; the model generated the rest of it again, constrained by a grammar"
+_NOT_HEALED = "is malformed, and could not be healed"
 _WAITING = 16
 """Maximum number of buffered frames for an answer with several choices."""
 
@@ -69,7 +70,9 @@ class Answer:
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
         bound = engine.dialect and self.model.turns.constrain != "never"
-        heals = _HEALS if self.model.heals and bound and policy.tool_calls == "complete" else 0
+        # A healed answer contains text that isn't among the sampled ids.
+        healed = self.model.heals and bound and policy.tool_calls == "complete" and not self.ask.token_ids
+        heals = _HEALS if healed else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)
@@ -86,6 +89,11 @@ class Answer:
         if self.finished is not None:
             await self.finished(self.surface)
         yield last
+
+    @property
+    def limit(self) -> int | None:
+        """Token limit of the request, or else of the model."""
+        return self.ask.limit or self.model.max_tokens
 
     @property
     def usage(self) -> Usage:
@@ -106,7 +114,7 @@ class Answer:
     def keep(self, shelf: Shelf) -> None:
         """Store the answer for the next request of the conversation."""
         for choice in self.choices:
-            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf)
+            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf, self.surface.id)
 
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice = self.choices[index]
@@ -114,31 +122,31 @@ class Answer:
         """Frames held until the engine's next piece, which has already been received. So text that arrives together is sent together."""
         job: Job | None = self._job(index)
         last: list[Event] = []
-        try:
-            while job is not None:
+        while job is not None:
+            try:
                 begun, pieces = await self._begun(job)
                 piece: Piece | None = begun
                 async with aclosing(pieces):
-                    job = await self._taken(index, begun, held)
                     # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
                     # token. After a stop string or the last allowed call, leave the loop: this closes the generator, which stops the
                     # engine.
-                    while job is None and piece is not None and not choice.done:
+                    while piece is not None:
+                        await self._taken(index, piece, held)
+                        if choice.done:
+                            break
                         if not piece.more:
                             yield b"".join(held)
                             held.clear()
                         piece = await anext(pieces, None)
-                        job = None if piece is None else await self._taken(index, piece, held)
-                if job is None:
-                    last = choice.finish()
-                    job = await self._healing(index) if choice.broke else None
-                    last += choice.release() if job is None else []
-        except EngineError as error:
-            self.errors.append(error.kind)
-            # Deliver the text received so far before reporting the error.
-            if held:
-                yield b"".join(held)
-            raise _failure(error) from error
+                last = await self._finished(choice)
+            except EngineError as error:
+                healing, last = choice.resumed, self._released(choice, error)
+                if not healing:
+                    # Deliver the text received so far before reporting the error.
+                    if text := b"".join([*held, self._frames(index, last)]):
+                        yield text
+                    raise _failure(error) from error
+            job = self._rest(index) if choice.broke else None
         yield b"".join([*held, await self._end(index, last)])
 
     async def _end(self, index: int, last: list[Event]) -> bytes:
@@ -146,6 +154,7 @@ class Answer:
         choice = self.choices[index]
         # An engine that is stopped early doesn't report the prompt's token count, and some engines never do. The choices share the prompt,
         # so counting it for the first choice is enough.
+        cut_off = tuple(_cut_off(choice, self.ask.limit))
         if choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
@@ -155,7 +164,8 @@ class Answer:
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
-        lacking += (_HEALED,) * bool(choice.healed)
+        lacking += (*cut_off, *choice.mismatched)
+        lacking += tuple(f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
 
@@ -166,27 +176,45 @@ class Answer:
             self.model.found.unread = True
             _log.warning("%s: %s", self.model.name, UNREAD)
 
-    async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> Job | None:
-        """Append the frames of a piece to `held`. If the piece breaks a call, return the job that heals the call."""
-        choice = self.choices[index]
-        if events := choice.feed(piece):
-            held.append(self.surface.frames(index, events, choice.content_logprobs()))
-        job = await self._healing(index) if choice.broke else None
-        if job is None and choice.broke:
-            held.append(self.surface.frames(index, choice.release(), choice.content_logprobs()))
-        return job
+    async def _finished(self, choice: Choice) -> list[Event]:
+        """End the choice, and return its last events. The choice holds them if a broken call can be healed."""
+        read_on = choice.broke
+        if read_on:
+            return [] if choice.fits(self.limit) else [*choice.release(), *choice.finish()]
+        last = choice.finish()
+        return last if not choice.broke or await self._can_heal(choice) else choice.release()
 
-    async def _healing(self, index: int) -> Job | None:
-        """Return the job that continues after the valid part of a broken call, or None if the call can't be healed."""
+    def _released(self, choice: Choice, error: EngineError) -> list[Event]:
+        """Return the events that remain after an engine's error. If healing failed, these are the rest of the answer without healing."""
+        self.errors.append(error.kind)
+        healing, last = choice.resumed, choice.release()
+        if not healing:
+            return last
+        _log.warning("request %s: healing failed: %s", self.request_id, error)
+        return last + choice.finish()
+
+    def _frames(self, index: int, events: list[Event]) -> bytes:
+        return self.surface.frames(index, events, self.choices[index].content_logprobs()) if events else b""
+
+    async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> None:
+        """Append the frames of a piece to `held`. If the piece breaks a call that can be healed, the choice holds the call's events."""
         choice = self.choices[index]
+        known = choice.broke
+        held.append(self._frames(index, choice.feed(piece)))
+        if choice.broke and not known and not await self._can_heal(choice):
+            held.append(self._frames(index, choice.release()))
+
+    async def _can_heal(self, choice: Choice) -> bool:
         # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
-        found, grammar = await asyncio.to_thread(choice.healing, self.model.capabilities)
-        if found is None or grammar is None:
-            return None
-        choice.go_on(found)
+        return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.limit)
+
+    def _rest(self, index: int) -> Job:
+        """Return the job that continues after the valid part of a broken call."""
+        choice = self.choices[index]
+        turn, grammar = choice.go_on()
         job = self._job(index)
-        limit = None if job.limit is None else max(job.limit - choice.counted.completion_tokens, 1)
-        return replace(job, turn=self.model.sent(found.turn), grammar=grammar, limit=limit)
+        limit = None if job.limit is None else job.limit - choice.counted.completion_tokens
+        return replace(job, turn=self.model.sent(turn), grammar=grammar, limit=limit)
 
     async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
         """Send a job. Return the first piece of the answer and a generator of the remaining pieces. Raises `EngineError`."""
@@ -217,7 +245,7 @@ class Answer:
             turn=self.model.sent(self.prepared.turn),
             request_id=name,
             grammar=self.prepared.grammar,
-            limit=ask.limit,
+            limit=self.limit,
             sampling=ask.sampling,
             seed=None if ask.seed is None else ask.seed + index,
             logprobs=ask.logprobs,
@@ -255,6 +283,17 @@ class Answer:
             await queue.put(error)
 
 
+def _cut_off(choice: Choice, limit: int | None) -> Iterator[str]:
+    """Yield a warning if the engine cut the answer off before the request's token limit."""
+    if choice.outcome.reason != "length" or choice.usage is None:
+        return
+    tokens = choice.usage.completion_tokens
+    if limit is None:
+        yield f"the answer was cut off after {tokens} tokens; set a token limit to allow more"
+    elif tokens < limit:
+        yield f"the answer was cut off after {tokens} of {limit} tokens, at the end of the engine's context"
+
+
 def _failure(error: EngineError) -> Failure:
     """Return the error for the client: an invalid request if the engine reports one, otherwise an engine error."""
     # Check the message before the status: some engines report this with 500, others in a stream that began with 200.
@@ -266,5 +305,5 @@ def _failure(error: EngineError) -> Failure:
         return invalid(said, param="messages", code=CONTEXT)
     if error.status in (400, 413, 422):
         return invalid(f"the engine rejected the request: {error.message}")
-    kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
-    return Failure(kind, f"the engine failed: {error.message}")
+    kind = {429: Kind.LIMITED, 503: Kind.BUSY}.get(error.status or 0, Kind.ENGINE)
+    return Failure(kind, f"the engine failed: {error.message}", retry_after=error.retry_after or "1")

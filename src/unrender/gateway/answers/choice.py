@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,8 @@ from unrender.types import Healing
 
 _HALF = "\ufffd"
 """Replacement character that engines send for part of a character."""
+_AFTER = 64
+"""Maximum number of pieces to read after a call that will be healed, so that the complete answer is there if healing fails."""
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
 
 
@@ -48,12 +51,25 @@ class Choice:
     ) -> None:
         """`heals` is the maximum number of broken calls that are healed."""
         self.parser: unrender.Parser = turn.parser(policy=policy)
-        self.healed: int = 0
-        """Number of broken calls that were healed."""
+        self.healings: list[tuple[str, bool]] = []
+        """Tool name of each call that the engine was asked to heal, and whether the healed call is valid."""
         self._turn, self._policy = turn, policy
         self._heals = 0 if logprobs or turn.is_continuation else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
         """Held events with a broken call, and the number of tokens in the piece that they came from."""
+        self._after: list[Piece] = []
+        """The pieces that followed a call that will be healed."""
+        self._healing: tuple[Healing, EngineGrammar] | None = None
+        """The continuation of the broken call and its grammar."""
+        self._unhealed: dict[str, Any] | None = None
+        """The attributes before healing, which are restored if healing fails; None if no healing is in progress."""
+        self.resumed: bool = False
+        """True if the engine was asked to heal a call."""
+        self._finished = False
+        self.rewritten: int = 0
+        """Number of tokens that the engine generated to heal calls."""
+        self.mismatched: list[str] = []
+        """Warnings about complete calls whose arguments violate their tool's schema."""
         self.broken: int = 0
         """Number of `Malformed` events."""
         self.finish_reason: str | None = None
@@ -63,6 +79,10 @@ class Choice:
         """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
         """Token counts from the engine."""
+        self._ids: list[int] = []
+        self._prompt_ids: tuple[int, ...] = ()
+        self._scores: list[Mapping[str, Any]] = []
+        """Log probabilities of all tokens."""
         self._texts: list[str] = []
         self._ids_match = True
         """True while the engine sends ids, and the text of each piece contains the piece's special tokens."""
@@ -96,11 +116,11 @@ class Choice:
     @property
     def done(self) -> bool:
         """True if the rest of the engine's output is not needed."""
-        return self.full or bool(self.stopped_by)
+        return self.full or bool(self.stopped_by) or self._finished or len(self._after) >= _AFTER
 
     @property
     def broke(self) -> bool:
-        """True if a call is broken and might be healed. `healing` tries to heal it; `release` returns its events unchanged."""
+        """True if a call is broken and might be healed, so that its events are held until `go_on` or `release` is called."""
         return self._broke is not None
 
     @property
@@ -119,11 +139,18 @@ class Choice:
 
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
+        if self.broke:
+            self._after.append(piece)
+            return []
         self.finish_reason = piece.finish or self.finish_reason
         # Ignore the engine's usage for a healed answer, since it covers only the last job.
-        self.usage = None if self.healed else piece.usage or self.usage
+        self.usage = None if self.resumed else piece.usage or self.usage
         self._tokens += piece.tokens
+        self.rewritten += piece.tokens if self.resumed else 0
+        self._ids += piece.ids
+        self._prompt_ids = self._prompt_ids or piece.prompt_ids
         if self._logprobs is not None:
+            self._scores += piece.logprobs
             self._early += piece.logprobs
             if piece.text:
                 self._place(self._logprobs, piece.text)
@@ -156,37 +183,75 @@ class Choice:
                 yield from self.parser.feed(text, special=at % 2 == 1)
 
     def finish(self) -> list[unrender.Event]:
-        """End the answer and return the last events."""
+        """End the answer and return the last events. Later calls return no events."""
         # Drop the parser's last events after a stop string, since they would contain text that is not part of the answer.
-        return [] if self.stopped_by else self._unbroken(self.parser.finish(self.finish_reason), 0)
+        if self.stopped_by or self._finished:
+            return []
+        self._finished = True
+        return self._unbroken(self.parser.finish(self.finish_reason), 0)
 
-    def healing(self, engine: EngineCapabilities) -> tuple[Healing | None, EngineGrammar | None]:
-        """Return the continuation of the broken call and its grammar; None if the call can't be healed."""
+    def can_heal(self, engine: EngineCapabilities, limit: int | None) -> bool:
+        """Return True if `go_on` can heal the broken call within the token limit. If it can't, call `release`."""
+        if self._heals <= 0:
+            return False
         self._heals -= 1
         found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
-        return found, grammar_of(found, replace(engine, lazy=False)).grammar if found else None
+        grammar = grammar_of(found, replace(engine, lazy=False)).grammar if found else None
+        self._healing = (found, grammar) if found and grammar else None
+        return self._healing is not None and self.fits(limit)
 
-    def go_on(self, found: Healing) -> None:
-        """Prepare for the rest of a healed call: keep the valid part of the answer and discard the remaining text."""
+    def fits(self, limit: int | None) -> bool:
+        """Return True if the rest of the broken call fits into the request's token limit."""
+        spent = self._tokens + sum(piece.tokens for piece in self._after)
+        return limit is None or (self._healing is not None and limit - spent >= self._healing[0].shortest)
+
+    def go_on(self) -> tuple[unrender.Turn, EngineGrammar]:
+        """Return the turn that continues after the valid part of the broken call, and its grammar. The remaining text is discarded."""
+        assert self._healing is not None
+        found, grammar = self._healing
+        self._tokens += sum(piece.tokens for piece in self._after)
+        # If a healed call breaks again, the model's own answer is still the one to restore.
+        if self._unhealed is None:
+            self._unhealed = vars(self).copy()
+            self.healings = [*self.healings, (found.name, False)]
         kept = self.text[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
-        self._before += _untold(self.parser.feed(kept), self._own or [])
-        self._ids_match = False
-        self._texts, self._broke, self.finish_reason, self.usage = [kept], None, None, None
-        self.healed += 1
+        self._before = [*self._before, *_untold(self.parser.feed(kept), self._own or [])]
+        self._texts, self._broke, self._after, self._ids_match, self._finished = [kept], None, [], False, False
+        self.finish_reason = self.usage = None
+        self.resumed = True
+        return found.turn, grammar
 
     def release(self) -> list[unrender.Event]:
-        """Return the held events of a broken call that can't be healed."""
-        events, tokens = self._broke or ([], 0)
-        self._broke = None
-        return self._taken(events, tokens)
+        """Return the held events of a broken call. If healing has failed, return to the answer as it was before, and end it."""
+        failed = self._unhealed
+        if failed is not None:
+            kept = {name: getattr(self, name) for name in ("_tokens", "rewritten", "healings", "resumed")}
+            vars(self).update({**failed, **kept})
+        (events, tokens), after = self._broke or ([], 0), self._after
+        self._broke, self._after = None, []
+        self._heals = 0 if failed is not None or after else self._heals
+        found = self._taken(events, tokens)
+        for piece in after:
+            found += self.feed(piece._replace(tokens=0))  # these tokens have been counted
+        return found if failed is None else found + self.finish()
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return the events, unless they contain a broken call that may be healed. If they do, hold all of them and return nothing."""
-        if self._heals > 0 and any(self._turn._breaks(event, self.parser) for event in events):
+        broke = (self._heals > 0 or self._unhealed is not None) and any(
+            self._turn._breaks(event, self.parser) for event in events
+        )
+        if broke or (self._unhealed is not None and events and not self._obeyed(events)):
             self._broke = (events, tokens)
             return []
         return self._taken(events, tokens)
+
+    def _obeyed(self, events: Sequence[unrender.Event]) -> bool:
+        """Return True if the first events of a healed answer end the healed call, and the grammar allows the call's rest."""
+        assert self._healing is not None
+        ended = next((one.position for one in events if isinstance(one, unrender.ToolCallFinished)), None)
+        found = self._healing[0]
+        return ended is not None and found.accepts(self.text[found.cut : ended])
 
     @property
     def text(self) -> str:
@@ -199,7 +264,14 @@ class Choice:
         message: unrender.Message = self.parser.message if self._own is None else message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
-        return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
+        return Outcome(
+            message=message,
+            reason=reason,
+            stopped_by=self.stopped_by,
+            prompt_ids=self._prompt_ids,
+            token_ids=tuple(self._ids),
+            logprobs=tuple(self._scores),
+        )
 
     @property
     def counted(self) -> Usage:
@@ -242,7 +314,12 @@ class Choice:
 
     def _taken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return the parser's events up to a stop string, without earlier calls. Calls are counted from 0."""
-        if self._before:
+        # A healed call is sent, so healing has succeeded.
+        if events and self._unhealed is not None:
+            self._unhealed = None
+            self.healings = [*self.healings[:-1], (self.healings[-1][0], True)]
+        # Wait for the answer's next events, since events that were sent can't be taken back if healing fails.
+        if self._before and events:
             events, self._before = [*self._before, *events], []
         if events and self._reasoned is None:
             self._count_reasoning(events, tokens)
@@ -252,7 +329,9 @@ class Choice:
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
         for one in events:
             self.broken += type(one) is unrender.Malformed
-            self.full = self.full or (type(one) is unrender.ToolCallFinished and one.index + 1 >= MAX_ITEMS)
+            if isinstance(one, unrender.ToolCallFinished):
+                self.full = self.full or one.index + 1 >= MAX_ITEMS
+                self._check(one)
         if self.full:
             # An engine may send many tokens at once. Calls after the last allowed one are not part of this answer.
             events = [one for one in events if not isinstance(one, _OF_CALLS) or one.index < MAX_ITEMS]
@@ -261,6 +340,13 @@ class Choice:
         if self._own is not None:
             self._own += events
         return events
+
+    def _check(self, event: unrender.ToolCallFinished) -> None:
+        """Add a warning if a complete call violates its tool's schema."""
+        call = self.parser.message.tool_calls[event.index + self._skipped]
+        with suppress(unrender.GrammarError):  # an invalid schema can't be used to validate the call
+            if event.status == "complete" and call.problems():
+                self.mismatched.append(f"tool_calls[{event.index}]: the arguments violate the schema of {call.name!r}")
 
     def _count_reasoning(self, events: Sequence[unrender.Event], tokens: int) -> None:
         # Reasoning can only be the first part of an answer. An answer that starts with any other event has no reasoning tokens. The first

@@ -11,6 +11,7 @@ from unrender.gateway.answers.turns import Calls, Repairs, Turns
 from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.surfaces.surface import ReasoningField
+from unrender.signatures import expected_one_of
 
 _CHARACTERS = 4
 """Estimated number of characters per token."""
@@ -33,6 +34,10 @@ class Model:
     tool_calls: Calls = "auto"
     repair: Repairs = "format"
     """Damaged calls to repair, as in `Policy`."""
+    max_tokens: int | None = None
+    """Token limit for requests without one; None if only the engine limits them."""
+    parallel_tool_calls: bool = True
+    """False if an answer has at most one call, whatever the request says."""
     heals: bool = True
     """True if an engine that supports grammars regenerates the rest of a broken call with a grammar."""
     created: int = 0
@@ -98,6 +103,6 @@ class Models:
         only = known[0] if len(known) == 1 else None
         model = self._named.get(name) or self._named.get("*") if name else only
         if model is None or not any(model is one for one in known):
-            said = f"model: expected one of {[one.name for one in known]}, found {name!r:.80}"
+            said = expected_one_of("model", [one.name for one in known], name)
             raise Failure(Kind.NOT_FOUND, said, param="model", code="model_not_found")
         return model

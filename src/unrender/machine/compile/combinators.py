@@ -15,7 +15,7 @@ from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar.handmade import check_references, stopped_at
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
-from unrender.machine import arguments, control, instructions
+from unrender.machine import control, instructions
 from unrender.machine.compile import Code
 from unrender.machine.frames import IN_CALLS
 from unrender.machine.interpreter import Instruction, Program
@@ -57,7 +57,7 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     text = code.emit(control.BreakOff())
     compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
     code.emit(instructions.Halt())
-    code.put(begin, arguments.Commit(text))
+    code.put(begin, instructions.Commit(text))
     rules = {}
     for name, node in grammar.rules.items():
         rules[name] = compiler.node(node)
@@ -143,7 +143,7 @@ class _Compiler:
                 self.node(inner)
                 self.code.emit(control.Tagged(role, ends=True, waits=self.has_ids))
             case nodes.Cut():
-                self.code.emit(arguments.Commit())
+                self.code.emit(instructions.Commit())
             case nodes.End():
                 self.code.emit(instructions.Look(ends=True))
             case nodes.Mark():

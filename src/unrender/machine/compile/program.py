@@ -7,33 +7,37 @@ The code between two hubs is straight-line code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.answer.literals import holds_token
 from unrender.answer.nodes import Answer, Calls, ContentPart, Marker, ReasoningPart
+from unrender.answer.views import CallView, Opening
 from unrender.json_values import FrozenDict
-from unrender.machine.arguments import Commit
+from unrender.machine.calls.call_reader import ReadCalls
+from unrender.machine.calls.tail import Addresses
 from unrender.machine.compile import Code
-from unrender.machine.compile.calls import CallCode, CallEntry, empty_entries
 from unrender.machine.instructions import (
     Attempt,
-    Fence,
+    Commit,
     FreeText,
     Halt,
     Jump,
     Lit,
     Look,
+    OpenFence,
     OpenUndeclared,
     Space,
+    Unread,
     Unsure,
 )
-from unrender.machine.interpreter import Program
-from unrender.machine.tail import Unread
+from unrender.machine.interpreter import Instruction, Program
+from unrender.machine.thoughts import CloseThought, CloseUnopened, EndTurn, MayThink, Mention, OpenThought
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
+_UNOPENED = "a start marker of reasoning before its end marker"
 CONTENT_HUB = 1
 """Address of the free text outside of all parts, which is the same in every program."""
 
@@ -62,6 +66,17 @@ class _Hub:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A place at which a run of calls may start. Without an opener, the run starts with a tool name."""
+
+    opening: Opening
+    target: int
+    """Address of the code that reads the run."""
+    damaged: int = -1
+    """Address of the code that reads a damaged call at this place. -1 if such calls aren't repaired."""
+
+
 class _Compiler:
     def __init__(self, answer: Answer) -> None:
         self.tree = answer
@@ -74,6 +89,8 @@ class _Compiler:
         """Three addresses: for the start of content after calls, for the start of content after reasoning, and for text after an end of
         turn.
         """
+        self.lines: dict[str, int] = {}
+        """Addresses of the code for calls that start a line after content. Each key is a line break followed by a tool name."""
         self.undeclared: dict[str, int] = {}
         """Addresses for reasoning markers that aren't part of the format, but may start an answer."""
 
@@ -84,9 +101,8 @@ class _Compiler:
         assert hub.at == CONTENT_HUB
         opens_in_words = self._opens_in_words()
         begin = self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
-        codes = [CallCode(self.code, calls, self.begins, self.tree) for calls in self.runs]
-        entries = [entry for code in codes for entry in code.compile()]
-        unmarked = tuple(at for code in codes for at in code.unmarked)
+        entries = [entry for calls in self.runs for entry in self._calls(calls)]
+        unmarked = tuple(entry.target for entry in entries if not entry.opening.opener)
         if unmarked:
             # Try calls without a marker, such as `get_weather\n{…}`, at the start of an answer, before treating it as text.
             begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
@@ -101,7 +117,7 @@ class _Compiler:
             self._fenced_json(hub)
         self._enter(hub, entries)
         # After content, a line that starts with a tool name may be a call, as in `\nget_weather`.
-        for marker, at in (item for code in codes for item in code.lines.items()):
+        for marker, at in self.lines.items():
             hub.attempts.setdefault(marker, []).append(at)
         if self.undeclared:
             begin = self._open_undeclared(hub, begin)
@@ -138,7 +154,7 @@ class _Compiler:
     def _after_end(self) -> int:
         """Emit the code after an end of turn, which consumes whitespace and the header of another turn."""
         target = self._after_headers(self.tree.headers, self.begins) if self.tree.headers else self.begins
-        return self.code.emit(Space(kept=True), Jump(target))
+        return self.code.emit(MayThink(), Space(kept=True), Jump(target))
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
         return _Hub(role, self.code.reserve(), self.code.emit(halt))
@@ -198,22 +214,61 @@ class _Compiler:
         broken = (Finder(("}", *hub.attempts)), Finder(closers)) if self.tree.cleans else ()
         return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken))
 
-    def _enter(self, hub: _Hub, entries: Sequence[CallEntry]) -> None:
-        for entry in entries:
-            marker = Marker(entry.lead + entry.opener)
-            for variant in marker.variants():
+    def _calls(self, calls: Calls) -> Iterator[_Entry]:
+        """Emit the code for one run of calls. Yield the addresses at which the run may start."""
+        view, code = CallView(calls, self.tree), self.code
+        hub = self.begins
+        addresses = Addresses(hub, code.reserve(), code.reserve())
+        made: dict[ReadCalls, int] = {}
+
+        def address(read: ReadCalls) -> int:
+            if read not in made:
+                made[read] = code.emit(read)
+            return made[read]
+
+        code.put(addresses.tail, ReadCalls(view, addresses, begin="tail"))
+        call = address(ReadCalls(view, addresses))
+        # If no other call follows, continue in the free text, which may contain other markers.
+        code.put(addresses.tried, Attempt((call,), hub, reported=False))
+        damaged = code.emit(ReadCalls(view, addresses, begin="damaged")) if view.mendable else -1
+        openings = list(view.openings())
+        for opening in openings:
+            begin = "empty" if opening.empty else "function" if opening.inside else "call"
+            after = addresses.tail if opening.empty else -1
+            read = ReadCalls(view, addresses, opening.markers, begin, opening.loose, after)
+            yield _Entry(opening, address(read), damaged if opening.strong else -1)
+        if view.other_opener:
+            yield from (_Entry(Opening(view.other_opener, lead), damaged) for lead in calls.leads)
+        # A call without markers starts with its name, at the start of an answer or a line.
+        if not view.marked:
+            yield _Entry(Opening("", ""), code.emit(ReadCalls(view, addresses, begin="named")))
+            self.lines.update(dict.fromkeys(view.lines(), call))
+
+    def _empty_calls(self, hub: _Hub, calls: Calls) -> Iterator[_Entry]:
+        """Emit the code that drops empty blocks where calls are forbidden."""
+        view = CallView(calls, replace(self.tree, dropped=()))
+        addresses = Addresses(hub.at, hub.at, hub.at)
+        for opening in view.empty_blocks():
+            read = ReadCalls(view, addresses, opening.markers, "empty", after=hub.at)
+            yield _Entry(opening, self.code.emit(read))
+
+    def _enter(self, hub: _Hub, entries: Sequence[_Entry]) -> None:
+        marked = [entry for entry in entries if entry.opening.opener]
+        for entry in marked:
+            opening = entry.opening
+            for variant in Marker(opening.lead + opening.opener).variants():
                 hub.attempts.setdefault(variant, []).append(entry.target)
-                if entry.strong:
-                    hub.reported[variant] = entry.alone or hub.reported.get(variant, False)
-                elif entry.weak:
-                    hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in entry.lead
+                if opening.strong:
+                    hub.reported[variant] = opening.alone or hub.reported.get(variant, False)
+                elif opening.weak:
+                    hub.weak[variant] = hub.weak.get(variant, False) or "\n" not in opening.lead
         # Try repairs last.
-        for entry in entries:
+        for entry in marked:
             if entry.damaged >= 0 and hub.role is Role.CONTENT:
-                for variant in Marker(entry.lead + entry.opener).variants():
+                for variant in Marker(entry.opening.lead + entry.opening.opener).variants():
                     hub.attempts[variant].append(entry.damaged)
 
-    def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[CallEntry]) -> int | None:
+    def _part(self, hub: _Hub, part: ReasoningPart | ContentPart | Calls, entries: list[_Entry]) -> int | None:
         """Compile one part of the answer. If the answer starts inside that part, return the address of its start."""
         match part:
             case ReasoningPart(declared=True):
@@ -221,23 +276,28 @@ class _Compiler:
             case ContentPart():
                 self._said(hub, part, entries)
             case Calls(forbidden=True):  # If calls are forbidden, recognize only empty blocks. Any other call is text.
-                ends = Finder(marker.text for marker in self.tree.ends)
-                self._enter(hub, list(empty_entries(self.code, part, hub.at, ends)))
+                self._enter(hub, list(self._empty_calls(hub, part)))
             case ReasoningPart() | Calls():
                 pass  # Calls are compiled earlier. Undeclared reasoning is compiled later, so that markers between parts take precedence.
             case _:
                 assert_never(part)
         return None
 
-    def _between(self, hub: _Hub, entries: list[CallEntry]) -> None:
+    def _between(self, hub: _Hub, entries: list[_Entry]) -> None:
         """Emit the code for the markers between parts."""
         for marker in self.tree.ends:
             if holds_token(marker.core):
-                self._silent(hub, marker, self.ended)
+                self._silent(hub, marker, self.ended, quotable=True)
             else:
                 self._last(hub, marker, self.ended, ())
+        dropped = {marker.core for marker in self.tree.dropped}
+        for part in self.tree.parts:
+            if isinstance(part, ReasoningPart) and part.declared and not part.shared:
+                for marker in part.close.spelled:
+                    if marker.core in dropped:
+                        self._unopened(hub, Marker(marker.text + part.joint))
         for marker in self.tree.dropped:
-            self._silent(hub, marker, self.answer)
+            self._silent(hub, marker, self.code.emit(MayThink(), Jump(self.answer)))
         for marker in self.tree.joints:
             # A joint is dropped at the start of content. Directly before a call, the joint is part of the call.
             self._opens(marker, self.answer)
@@ -252,18 +312,40 @@ class _Compiler:
         If `quotable` is True, a quoted marker is text.
         """
         for variant in marker.variants():
-            unsure = [Unsure(hub.role, len(variant), hub.at)] if quotable else []
-            at = self.code.emit(*unsure, Lit(variant, role), Space(marker.after, role), Jump(target))
-            # If two parts have the same marker, the first part takes precedence.
-            hub.direct.setdefault(variant, at)
-            if marker.guarded:
-                hub.guarded.add(variant)
+            unsure = (Unsure(hub.role, len(variant), hub.at),) if quotable else ()
+            self._direct(hub, variant, marker, target, role, *unsure)
 
-    def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
-        """Emit the code for a meaningless special token. Whitespace around the token is content if there is content on both sides."""
+    def _direct(self, hub: _Hub, variant: str, marker: Marker, target: int, role: Role, *first: Instruction) -> None:
+        """Emit the code for one variant of a marker. The instructions `first` decide whether the marker counts."""
+        at = self.code.emit(*first, Lit(variant, role), Space(marker.after, role), Jump(target))
+        # If two parts have the same marker, the first part takes precedence.
+        hub.direct.setdefault(variant, at)
+        if marker.guarded:
+            hub.guarded.add(variant)
+
+    def _silent(self, hub: _Hub, marker: Marker, target: int, *, quotable: bool = False) -> None:
+        """Emit the code for a meaningless special token. Whitespace around the token is content if there is content on both sides.
+
+        If `quotable` is True, a quoted token is text.
+        """
         for variant in marker.variants():
-            lead = Space(variant.removesuffix(marker.core), kept=True)
-            at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))
+            mention = self.code.emit(Mention(len(variant), hub.at, "")) if quotable else -1
+            unsure = (EndTurn(len(variant), mention),) if quotable else ()
+            hub.direct.setdefault(variant, self.code.emit(*unsure, *self._without(variant, marker), Jump(target)))
+
+    @staticmethod
+    def _without(variant: str, marker: Marker) -> tuple[Instruction, ...]:
+        """Return the instructions that drop a variant of a meaningless marker."""
+        return Space(variant.removesuffix(marker.core), kept=True), Lit(marker.core), Space(marker.after, kept=True)
+
+    def _unopened(self, hub: _Hub, marker: Marker, *, declared: bool = True) -> None:
+        """Emit the code for an end marker of reasoning outside of reasoning."""
+        for variant in marker.variants():
+            silent = self.code.emit(*self._without(variant, marker), Jump(self.answer))
+            mention = self.code.emit(Mention(len(variant), hub.at, _UNOPENED if declared else ""))
+            ends = Finder(end.core for end in self.tree.ends)
+            closes = CloseUnopened(len(variant), ends, silent if declared else -1, mention)
+            at = self.code.emit(closes, Space(marker.after), Jump(self.answer))
             hub.direct.setdefault(variant, at)
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
@@ -275,37 +357,43 @@ class _Compiler:
             at = self.code.emit(Unsure(hub.role, len(variant), hub.at, ends), Lit(variant), Jump(target))
             hub.direct.setdefault(variant, at)
 
-    def _said(self, hub: _Hub, said: ContentPart, entries: list[CallEntry]) -> None:
+    def _said(self, hub: _Hub, said: ContentPart, entries: list[_Entry]) -> None:
         for marker in said.open.spelled:
             if holds_token(marker.core):
-                self._marker(hub, marker, hub.at)
+                self._marker(hub, marker, self.code.emit(MayThink(thinks=False), Jump(hub.at)))
             else:
                 self._opens(marker, hub.at)
         for marker in said.close.spelled:
             if holds_token(marker.core):
-                self._marker(hub, marker, hub.at)
+                for variant in marker.variants():
+                    mention = self.code.emit(Mention(len(variant), hub.at, ""))
+                    self._direct(hub, variant, marker, hub.at, Role.MARKER, EndTurn(len(variant), mention))
             else:
-                openers = (*(end.core for end in self.tree.ends), *(entry.opener for entry in entries))
+                openers = (*(end.core for end in self.tree.ends), *(entry.opening.opener for entry in entries))
                 self._last(hub, marker, hub.at, openers)
 
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
         """Emit the code for words that start a part. The words count only where a part may start."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
+        may_start = (MayThink(required=True),) if role is Role.REASONING else ()
         at = self.code.emit(
-            Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role), Jump(target)
+            *(*may_start, Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role)),
+            Jump(target),
         )
         self.opening.setdefault(marker.core, at)
 
-    def _before_calls(self, hub: _Hub, joint: Marker, entries: list[CallEntry]) -> None:
+    def _before_calls(self, hub: _Hub, joint: Marker, entries: list[_Entry]) -> None:
         for entry in entries:
             # If the call fails, the joint before it is text too.
+            if not entry.opening.opener:
+                continue
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)
 
     def _fenced_json(self, hub: _Hub) -> None:
         """Emit the code for an optional Markdown fence around a JSON answer. The fence isn't part of the answer."""
-        opens = self.code.emit(Fence(opens=True), Jump(hub.at))
+        opens = self.code.emit(OpenFence(), Jump(hub.at))
         ends = Finder(marker.core for marker in self.dropped)
         closes = self.code.emit(Space(), Lit("```"), Space(), Look(ends, ends=True), Commit(), Jump(hub.at))
         hub.fences.update((opens, closes))
@@ -323,7 +411,9 @@ class _Compiler:
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Look(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))
-            self._marker(hub, marker, begin, inner.role)
+            for variant in marker.variants():
+                opens = OpenThought(variant, self.code.emit(Mention(len(variant), hub.at)))
+                self._direct(hub, variant, marker, begin, inner.role, opens)
         return None if thought.open.spelled else inner.at
 
     def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:
@@ -339,12 +429,9 @@ class _Compiler:
             )
             self.code.emit(Space(marker.after, role), Jump(inner.at))
             # Elsewhere, `<think>` is text, because an answer may mention it.
-            unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="opener")
-            hub.direct.setdefault(marker.core, self.code.emit(unsure))
+            hub.direct.setdefault(marker.core, self.code.emit(Mention(len(marker.core), hub.at, "")))
         for marker in thought.close.spelled:
-            unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="closer")
-            closed = (unsure, Lit(marker.core, role), Space(thought.joint, role), Jump(hub.at))
-            hub.direct.setdefault(marker.core, self.code.emit(*closed))
+            self._unopened(hub, Marker(marker.core + thought.joint), declared=False)
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
         """Emit the code for the start of an answer that may start with undeclared reasoning. Return the address of the code."""
@@ -353,9 +440,11 @@ class _Compiler:
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
-    def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[CallEntry]) -> _Hub:
+    def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[_Entry]) -> _Hub:
         """Return the hub for the text of reasoning. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
-        inner = self._hub(Role.REASONING, Halt(repr(thought.close.text)))
+        inner = _Hub(
+            Role.REASONING, self.code.reserve(), self.code.emit(CloseThought(), Halt(repr(thought.close.text)))
+        )
         self._closers(inner, thought)
         sealed = -1
         self._enter(inner, entries)
@@ -366,17 +455,28 @@ class _Compiler:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
             over = Look(ends=True)
-            self.code.emit(Space(), Look(ends, sealed, takes=True), over, Commit(release=True), Jump(hub.at))
+            self.code.emit(
+                Space(),
+                Look(ends, sealed, takes=True),
+                over,
+                Commit(release=True),
+                CloseThought(given=True),
+                Jump(hub.at),
+            )
         self._seal(inner, sealed)
         return inner
 
     def _closers(self, inner: _Hub, thought: ReasoningPart) -> None:
+        ends = Finder(end.core for end in self.tree.ends)
         for marker in thought.close.spelled:
-            self._marker(inner, Marker(marker.text + thought.joint), self.answer, inner.role)
+            closer = Marker(marker.text + thought.joint)
+            for variant in closer.variants():
+                self._direct(inner, variant, closer, self.answer, inner.role, CloseThought(len(variant), ends))
         # Models that forget `</think>` may continue with the start marker of content, or end the turn.
         for marker in self.tree.ends:
             if holds_token(marker.core):
-                self._marker(inner, marker, self.begins)
+                for variant in marker.variants():
+                    self._direct(inner, variant, marker, self.begins, Role.MARKER, CloseThought())
             else:
                 self._last(inner, marker, self.ended, ())
         openers = (opener for part in self.tree.parts if isinstance(part, ContentPart) for opener in part.open.spelled)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from unrender.outputs import is_replaceable, write_whole
+from unrender.cli.outputs import is_replaceable, write_whole
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+SOURCE = Path(__file__).resolve().parents[3] / "src"
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,83 @@
+"""Stores where the reader of a call started, so that a copy of its machine can read the call again.
+
+A coroutine can't be copied or pickled. A copy returns to the state at the start of the reader, and reads the text since then again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from unrender.machine.frames import Frame, Snapshot
+from unrender.values.resumable import Resumable
+
+_STATE = (
+    *("pc", "unended", "serial", "left", "recover", "broke", "wanted", "reread", "searched"),
+    *("barrier", "cut_from", "counted"),
+)
+"""Fields of a machine that a reader of calls may change, besides its backtracking points and those of a `Snapshot`."""
+
+
+@dataclass(slots=True, eq=False)
+class Restart(Resumable):
+    """A reader of calls, and the state of its machine when the reader started."""
+
+    reader: Any
+    """None in a copy, like `run`."""
+    run: Generator[None, None, None] | None
+    start: Snapshot
+    needed: int
+    """Position of the first character that was needed at the start."""
+    failed_at: int
+    """Furthest position that the attempts before the start reached."""
+    state: dict[str, Any]
+    """Other fields of the machine."""
+    frames: list[Frame]
+    made_ids: int
+
+    @classmethod
+    def of(cls, machine: Any, reader: Any, run: Generator[None, None, None]) -> Self:
+        """Return the state of `machine` at the start of a reader, whose coroutine is `run`."""
+        return cls(
+            reader=reader,
+            run=run,
+            start=machine.snapshot(),
+            needed=machine.needed_from(),
+            failed_at=machine.base + machine.failed_at,
+            state={name: getattr(machine, name) for name in _STATE},
+            frames=[frame.copy() for frame in machine.frames],
+            made_ids=len(machine.ids.made),
+        )
+
+    def resume(self, machine: Any) -> None:
+        """Read the text since the start of the reader again, if `machine` is a copy."""
+        if self.run is not None:
+            return
+        machine.go_back(self.start)
+        machine.released = min(machine.released, self.start.events)
+        for name, value in self.state.items():
+            setattr(machine, name, value)
+        machine.failed_at = self.failed_at - machine.base
+        machine.frames, machine.restart = self.frames, None
+        # Calls whose start was already emitted keep their ids.
+        ids, steps = machine.ids, machine.steps
+        made, make = iter(ids.made[self.made_ids :]), ids.make
+        del ids.made[self.made_ids :]
+        ids.make = lambda position, name: next(made, None) or make(position, name)
+        machine.run()  # The original machine has already returned these events.
+        ids.make, machine.steps = make, steps
+
+    def copy(self) -> Self:
+        """Return a copy without the coroutine."""
+        other = super(Restart, self).copy()
+        other.reader = other.run = None
+        other.frames = [frame.copy() for frame in self.frames]
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names} | {"reader": None, "run": None}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)

@@ -1,0 +1,4 @@
+"""Web: parts that the servers of the gateway and of the playground share.
+
+`sockets` opens the listening socket.
+"""

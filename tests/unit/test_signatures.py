@@ -1,0 +1,103 @@
+"""Arguments of a wrong type raise an error that names the argument, and what to pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from letters import Letters
+
+from unrender import ChatTemplate, Policy, RequestError, TemplateError
+from unrender.batch import Reader
+from unrender.integrations.transformers import chat_template, read_ids
+from unrender.lint import lint
+from unrender.signatures import checked, did_you_mean
+from unrender.training import assistant_mask
+from unrender.verify import verify
+
+SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+USER = {"role": "user", "content": "Hello"}
+# Without types, since the tests pass wrong ones.
+TEMPLATES: Any = ChatTemplate
+TEMPLATE: Any = ChatTemplate.from_string(SOURCE)
+TURN: Any = TEMPLATE.prepare([USER])
+READ_IDS: Any = read_ids
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "the constructor": (lambda: TEMPLATES("a.jinja"), r'loaded: .*found \'a\.jinja\'; use .*from_file\("a\.jinja"\)'),
+    "a path as a source": (lambda: TEMPLATES.from_string(Path("a")), r"source: expected text, found PosixPath\('a'\)"),
+    "a text as messages": (lambda: TEMPLATE.prepare("hi"), r'messages: .*; use \[{"role": "user", "content": "hi"}\]'),
+    "messages as a prompt": (lambda: TEMPLATE.prepare_rendered([USER]), r"prompt: .*; use prepare\(messages\)"),
+    "no answer": (lambda: TURN.parse(None), "text: expected text, found None"),
+    "a message as an answer": (lambda: TURN.next(TURN.parse("Hi"), [USER]), "answer: expected text .*, found Message"),
+    "a misspelled word": (lambda: TURN.next("x", [], thoughts="al"), r"thoughts: .*found 'al'; did you mean 'all'\?"),
+    "a misspelled tool choice": (lambda: TEMPLATE.prepare([USER], tool_choice="requierd"), "found 'requierd'; did you mean 'required'"),
+    "a misspelled engine": (lambda: TURN.constraint("vlm"), r"engine: expected one of \[.*, found 'vlm'; did you mean 'vllm'"),
+    "a policy": (lambda: TEMPLATE.prepare([USER], policy=Policy()), r"policy: not an argument of prepare\(\); use turn\.parser"),
+    "a text as a list": (lambda: lint(TEMPLATE, ignore="x"), r'ignore: expected a list of texts, found \'x\'; use \["x"\]'),
+    "a text as a record": (lambda: Reader(TEMPLATE).read("hello"), r"record: expected a mapping, found 'hello'"),
+    "a batch of ids": (lambda: READ_IDS(TURN, Letters(), [[1, 2]]), r"ids\[0\]: expected an integer, found \[1, 2\]"),
+    "no tokenizer": (lambda: READ_IDS(TURN, None, [1]), "tokenizer: expected a tokenizer, found None"),
+    "a template as a turn": (lambda: READ_IDS(TEMPLATE, Letters(), [1]), r"turn: .*ChatTemplate; use template\.prepare"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_wrong_type_is_named(call, message):
+    """The error names the argument and what was found, and says what to pass."""
+    with pytest.raises(RequestError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("load", [verify, lint, lambda path: assistant_mask(path, [USER]), chat_template])
+def test_a_path_is_a_template(load, tmp_path):
+    """Functions that take a template also take what loads one; a missing file is named."""
+    (tmp_path / "chat_template.jinja").write_text(SOURCE)
+
+    assert load(tmp_path / "chat_template.jinja")
+    with pytest.raises(TemplateError, match=r"nothing\.jinja: not found"):
+        load(tmp_path / "nothing.jinja")
+
+
+def test_a_source_is_no_path():
+    """The error says which function takes a source."""
+    with pytest.raises(TemplateError, match="found Jinja source; use ChatTemplate.from_string"):
+        ChatTemplate.from_pretrained(SOURCE)
+
+
+def test_warnings_point_to_the_caller():
+    """The check of arguments isn't between a warning and the line that caused it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        TEMPLATE.prepare([USER], unknown=1)
+        TURN.next("Hi", [USER], unknown=1)
+        assistant_mask(TEMPLATE, [USER], unknown=1)
+
+    assert [warning.filename for warning in caught] == [__file__] * len(caught)
+    assert len(caught) == 3
+
+
+@checked
+def several(values: Sequence[str], policy: Policy | None = None, *, more: Any = None, count: int | float = 1) -> int:
+    return sum(len(value) for value in values)
+
+
+def test_items_are_checked_after_a_failure():
+    """A wrong item is named with its place; a failure that no argument explains is left as it is."""
+    called: Any = several
+    assert several(["ab", "c"]) == 3
+    assert several((), more=several, count=2.5) == 0
+    with pytest.raises(RequestError, match=r"values\[1\]: expected text, found 5"):
+        called(["ab", 5])
+    with pytest.raises(RequestError, match="policy: expected a Policy, found 'none'; use Policy"):
+        called([], "none")
+    with pytest.raises(TypeError, match="missing"):
+        called()
+
+
+@pytest.mark.parametrize(("name", "meant"), [("requierd", "; did you mean 'required'?"), ("x", "")])
+def test_a_misspelled_name_has_a_suggestion(name, meant):
+    """Only a similar name is suggested."""
+    assert did_you_mean(name, ["auto", "required"]) == meant
