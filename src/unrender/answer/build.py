@@ -31,18 +31,24 @@ _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "st
 
 
 def answer_of(
-    format: Format, request: Request, known: Collection[Reasoning] = (), siblings: Iterable[CallSyntax] = ()
+    format: Format,
+    request: Request,
+    known: Collection[Reasoning] = (),
+    siblings: Iterable[CallSyntax] = (),
+    *,
+    alone: bool = False,
 ) -> Answer:
     """Return the tree of one answer, from the end of the assistant's header to the end of the turn.
 
     `known` contains reasoning markers that are also parsed at the start of an answer if the format doesn't define them. `siblings` contains
-    call syntaxes of other formats that are also parsed.
+    call syntaxes of other formats that are also parsed. If `alone` is True, such calls count only if they are the whole answer.
     """
     calls = calls_of(format, request)
     # Text between content markers is always content, so the model has to close the content before it calls a tool.
-    foreign = siblings if calls and format.content.mode is ContentMode.PLAIN else ()
+    free = calls and format.content.mode is ContentMode.PLAIN and request.response_schema is None
+    foreign = siblings if free else ()
     others = (calls_in_syntax(format, syntax) for syntax in foreign if syntax not in format.syntaxes)
-    calls += [replace(found, tools=offered(request), sibling=True, whole=True) for found in others]
+    calls += [replace(found, tools=offered(request), sibling=True, whole=True, alone=alone) for found in others]
     own = next((found for found in calls if found.own), None)
     answer = replace(
         _frame(format),

@@ -171,6 +171,8 @@ class Calls(nodes.AnswerPart):
     """True if a call counts only if its arguments match the tool's schema."""
     sibling: bool = False
     """True for the syntax of another common format. Calls in this syntax must start a line, end the answer, and match their schemas."""
+    alone: bool = False
+    """True if calls in this syntax must also be the whole answer, without damage."""
     forbidden: bool = False
     """True if calls are forbidden. Empty blocks of calls between special tokens are ignored, and all other calls are text."""
     tools: tuple[Tool, ...] | None = None

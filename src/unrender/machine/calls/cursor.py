@@ -40,6 +40,10 @@ class Left(Exception):
     """The machine continues at another instruction, so the reader ends."""
 
 
+class Failed(Left):
+    """The machine returned to the latest backtracking point."""
+
+
 @dataclass(slots=True, eq=False)
 class Cursor:
     """Reads literals, whitespace and words."""
@@ -52,7 +56,7 @@ class Cursor:
     def fail(self, wanted: str) -> NoReturn:
         """End the reader, and return to the latest backtracking point. `wanted` is the expected text."""
         self.machine.fail(wanted)
-        raise Left
+        raise Failed
 
     def leave(self, target: int) -> NoReturn:
         """End the reader, and continue at another instruction."""
