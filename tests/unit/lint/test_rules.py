@@ -74,7 +74,7 @@ def test_a_finding_shows_conversation_and_place(rule, changes, roles, excerpt):
 
 @cases
 def test_the_first_marker_of_a_turn_is_injected(end, ends, headers, marker):
-    """The end of turn comes first, then other ends, then headers; white space is not a marker."""
+    """The end of turn comes first, then other ends, then headers; whitespace is not a marker."""
     turn = replace(sound().format.turn, end=end, ends=ends, headers=headers)
     found = shown("special-tokens-injectable", replace(sound(), format=replace(sound().format, turn=turn)))
 
