@@ -19,6 +19,7 @@ import importlib
 import inspect
 import json
 import logging
+import operator
 import os
 import pkgutil
 import posixpath
@@ -215,10 +216,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turn a page's links between the repository's files into links of the site; give pages that are wide all the width."""
     path = page.file.src_uri
     if path in WIDE:
-        page.meta["hide"] = ["navigation", "toc"]
+        page.meta["hide"] = ["navigation", "toc", *["footer"] * (path == "index.md")]
     # Who searches wants to do something: sources are not found, and what tells how is found first.
     page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
-    more = {"glossary.md": lambda: f"{markdown}\n{words()}", "gallery.md": lambda: gallery(markdown)}
+    more = {
+        "index.md": lambda: installable(markdown).replace("<!-- film -->", film()),
+        "glossary.md": lambda: f"{markdown}\n{words()}",
+        "gallery.md": lambda: gallery(markdown),
+    }
     return for_site(more.get(path, lambda: markdown)(), path)
 
 
@@ -388,6 +393,59 @@ def _page_by_use() -> str:
         for title, found in BY_USE.items()
     )
     return "# unrender\n\n::: unrender\n    options:\n      members: false\n\n" + "".join(parts)
+
+
+# The home page.
+
+
+FILMED = ("Qwen3", "gpt-oss", "DeepSeek V3.2", "Kimi K2 Thinking", "GLM 4.7", "Gemma 4", "MiniMax M3")
+"""The models of the film on the home page, by the names of the playground's examples."""
+_FILLED: Mapping[str, str] = {
+    "reasoning": "I should check.",
+    "content": "Let me look.",
+    "name": "get_weather",
+    "arguments": '{"city": "Paris"}',
+    "key": "city",
+    "value": "Paris",
+    "type": "true",
+    "index": "0",
+}
+"""The text of each slot in the film."""
+
+
+def installable(page: str) -> str:
+    """Return the home page with an install line for everyone if the repository's address is known, as in a release."""
+    repository = os.environ.get("UNRENDER_REPOSITORY")
+    if not repository:
+        return page
+    shown = f"pip install 'unrender[cli] @ git+{repository}'"
+    return page.replace("pip install '.[cli]'", shown).replace("Run this in a checkout, with", "You need")
+
+
+def film() -> str:
+    """Return the film of the home page: a chooser of models, and for each an answer and its events."""
+    options = "".join(f"<option>{name}</option>" for name in FILMED)
+    takes = "".join(take(kept()[reference.EXAMPLES[name]]["rows"][-1]) for name in FILMED)
+    takes = takes.replace('"home-take"', '"home-take home-shown"', 1)
+    bar = f'<div class="home-bar"><select aria-label="Model">{options}</select><span class="home-count" aria-hidden="true"></span></div>'
+    return f'<div class="home-film">{bar}<div class="home-takes">{takes}</div></div>'
+
+
+def take(row: Sequence[tuple[str, str, str]]) -> str:
+    """Return one answer of the film, coloured by role, and its events. `data-after` counts the parts that an event needs."""
+    parts = [(_FILLED[text] if role != "marker" else text, role) for text, role, _ in row]
+    shown = "".join(
+        f'<span class="p-{role}">{re.sub("(?<=↵)(?!↵)", "<br>", escape(text).replace(chr(10), "↵"))}</span>'
+        for text, role in parts
+    )
+    called = max(at for at, (_, role) in enumerate(parts) if role in ("argument", "value", "key"))
+    ends = {role: at for at, (_, role) in enumerate(parts) if role in ("reasoning", "content")} | {"tool call": called}
+    said = {**_FILLED, "tool call": f"{_FILLED['name']} {_FILLED['arguments']}"}
+    events = "".join(
+        f'<i data-after="{at + 2}">{name}</i><span>{escape(said[name])}</span>'
+        for name, at in sorted(ends.items(), key=operator.itemgetter(1))
+    )
+    return f'<div class="home-take"><div class="home-out">{shown}</div><div class="home-events">{events}</div></div>'
 
 
 # The gallery.

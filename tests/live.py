@@ -58,7 +58,9 @@ class Live:
 def request(path: str, *, headers: str = "", **more: Any) -> bytes:
     """Return the bytes of a request to one of the three APIs."""
     body = json.dumps({**ASKED[path], **more}).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n{headers}content-length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 

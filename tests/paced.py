@@ -125,7 +125,7 @@ async def client(
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     messages = [{"role": "user", "content": f"stream {name} tokens {tokens}"}]
     body = json.dumps({"model": "m", "stream": True, "tools": [_TOOL], "messages": messages}).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     async for line in reader:
         if b"[DONE]" in line:

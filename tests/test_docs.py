@@ -101,6 +101,15 @@ def test_links_lead_to_headings(page: Path) -> None:
     assert [link for link in links if link[1] not in anchors((page.parent / link[0]) if link[0] else page)] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_code_fits_the_page(page: Path) -> None:
+    """No line of code is longer than 88 characters, so that readers on GitHub and on the site don't scroll sideways."""
+    fenced = re.findall(r"^( *)```.*\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line.removeprefix(indent) for indent, code in fenced for line in code.splitlines()]
+
+    assert [line for line in lines if len(line) > 88] == []
+
+
 def test_errors_are_worded_as_the_page_says() -> None:
     """Each text of the page of errors is in the source, but for what differs from case to case."""
     page = (ROOT / "docs" / "howto" / "debug.md").read_text(encoding="utf-8").partition("## Error messages")[2]

@@ -205,7 +205,7 @@ def test_pages_count_the_templates_that_pass() -> None:
 
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/explanation/why.md"])
 def test_pages_state_each_systems_own_count(name: str) -> None:
-    """Where our result in CanIToolCall is compared, the most common engines are listed with their results and number of outputs."""
+    """Pages that compare our result in CanIToolCall list the most common engines, with their results and number of outputs."""
     text = " ".join((ROOT / name).read_text("utf-8").split())
     suite = figures.results()["suite"]["total"]
 
@@ -220,6 +220,26 @@ def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
 
     assert len(named) > 5
     assert [name for name in named if f'<h4 id="{name}">' not in shown] == []
+
+
+def test_the_film_shows_the_answers_of_the_gallery() -> None:
+    """Each model's answer is in the format that was derived from its template, with all slots filled and one call."""
+    shown = website.film()
+
+    assert shown.count("<option>") == shown.count('class="home-out"') == len(website.FILMED)
+    assert shown.count('<i data-after="') >= 3 * len(website.FILMED) - 1
+    assert '<span class="p-marker">&lt;think&gt;↵<br></span><span class="p-reasoning">I should check.</span>' in shown
+    assert shown.count("home-shown") == 1
+
+
+def test_a_release_names_the_repository_to_install_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home page's install line works in a checkout, or anywhere if the repository's address is known."""
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+    monkeypatch.delenv("UNRENDER_REPOSITORY", raising=False)
+    assert "pip install '.[cli]'" in website.installable(page)
+    monkeypatch.setenv("UNRENDER_REPOSITORY", "https://example.org/unrender")
+    assert "pip install 'unrender[cli] @ git+https://example.org/unrender'" in website.installable(page)
 
 
 def test_old_addresses_lead_to_pages() -> None:

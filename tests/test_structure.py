@@ -286,7 +286,7 @@ def test_one_module_prints() -> None:
 OWN_LIMITS = {
     "src/unrender/gateway/backends/connection.py",
     "src/unrender/gateway/config.py",
-    "src/unrender/gateway/http/body.py",
+    "src/unrender/gateway/uploads.py",
     "src/unrender/schema/admission.py",
     "src/unrender/limits.py",
 }

@@ -40,7 +40,7 @@ def responses(application: Any, items: list[Any], *, stream: bool) -> Any:
 def messages(application: Any, messages: list[Any], *, stream: bool) -> Any:
     """Return what Messages gives."""
     api = anthropic_of(application).messages
-    asked: Any = {"model": "m", "messages": messages, "tools": [BLOCK], "max_tokens": 99}
+    asked: Any = {"model": "m", "messages": messages, "tools": [BLOCK], "max_tokens": 200}
     if not stream:
         return api.create(**asked).model_dump(exclude_none=True)
     with api.stream(**asked) as events:

@@ -1,25 +1,43 @@
-// The film of the home page: parts of an answer appear one by one, and each event when its last part is there. The first frame is full;
-// who prefers reduced motion, or runs no scripts, sees nothing but that.
-const parts = [...document.querySelectorAll(".home-out > span")];
-const events = [...document.querySelectorAll(".home-events > i")];
-const total = parts.reduce((sum, part) => sum + part.textContent.length, 0);
-const HOLD = 4; // steps on the last frame
+// The film on the home page: the parts of an answer appear one by one, and each event once its last part is shown. Before the first step,
+// the whole answer is shown. It stays like this for readers who prefer reduced motion or run no scripts.
+const film = document.querySelector(".home-film");
+const HOLD = 4; // Steps that show the complete answer.
+const DURATION = 8000; // Milliseconds of one run.
 
-function show(count) {
-  parts.forEach((part, index) => (part.style.visibility = index < count ? "" : "hidden"));
-  for (const event of events)
-    event.style.visibility = event.nextElementSibling.style.visibility = Number(event.dataset.after) <= count ? "" : "hidden";
-  const seen = parts.slice(0, count).reduce((sum, part) => sum + part.textContent.length, 0);
-  document.querySelector(".home-count").textContent = `${seen} / ${total}`;
+function characters(parts) {
+  return parts.reduce((sum, part) => sum + part.textContent.length, 0);
 }
 
-if (parts.length) {
-  let step = parts.length;
+/** Show the first `count` parts of a take, and the events that are known by then. */
+function show(take, count) {
+  const parts = [...take.querySelectorAll(".home-out > span")];
+  const hidden = (later) => (later ? "hidden" : "");
+  parts.forEach((part, index) => (part.style.visibility = hidden(index >= count)));
+  for (const event of take.querySelectorAll(".home-events > i")) {
+    const later = Number(event.dataset.after) > count;
+    event.style.visibility = event.nextElementSibling.style.visibility = hidden(later);
+  }
+  film.querySelector(".home-count").textContent = `${characters(parts.slice(0, count))} / ${characters(parts)}`;
+}
+
+if (film) {
+  const [chooser, takes] = [film.querySelector("select"), [...film.querySelectorAll(".home-take")]];
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  show(parts.length);
-  setInterval(() => {
-    if (still.matches) return show(parts.length);
-    step = (step + 1) % (parts.length + HOLD);
-    show(Math.min(step, parts.length));
-  }, 8000 / (parts.length + HOLD));
+  let take, total, step;
+  const choose = () => {
+    takes.forEach((one, index) => one.classList.toggle("home-shown", index === chooser.selectedIndex));
+    take = takes[chooser.selectedIndex];
+    total = step = take.querySelectorAll(".home-out > span").length;
+    show(take, total);
+  };
+  const advance = () => {
+    if (!still.matches) {
+      step = (step + 1) % (total + HOLD);
+      show(take, Math.min(step, total));
+    }
+    setTimeout(advance, DURATION / (total + HOLD));
+  };
+  chooser.addEventListener("change", choose);
+  choose();
+  advance();
 }

@@ -84,8 +84,8 @@ CACHE_BYTES = 128_000_000  # bytes
 MAX_STORED = 256  # entries
 """Maximum number of analyses on disk, or of one model's grammars in the gateway. The oldest are deleted first."""
 MAX_FILE = 64_000_000  # bytes
-"""Maximum size of a model file that is read completely, a string in a GGUF file, a line of a batch, or one engine's token ids in the
-gateway.
+"""Maximum size of a model file that is read completely, a string in a GGUF file, a line of a batch, one engine's token ids in the gateway,
+or the prompts that a trainer's adapter keeps as text.
 """
 MAX_DOCUMENT = 1_000_000  # characters
 """Maximum size of a declared format, a stored analysis, a sample or a playground text, and maximum number of steps to parse a prefill."""

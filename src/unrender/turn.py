@@ -6,13 +6,13 @@ The constraints of an answer depend only on the format, request and prefill. Tur
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from unrender.errors import ExtendError, GrammarError, TemplateWarning
+from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
@@ -122,6 +122,19 @@ class Healing(Constrained):
         return self.turn.prompt
 
     @property
+    def shortest(self) -> int:
+        """Number of characters in a short rest, and so an upper limit of the tokens that the shortest rest needs."""
+        from unrender.dialects.sample import drawer  # noqa: PLC0415 -- imported on use
+
+        return len(drawer(self._remainder.grammar(), budget=0)(0).text)
+
+    def accepts(self, text: str) -> bool:
+        """Return True if `text` may be the start of the rest. An engine that ignores the grammar generates other text."""
+        from unrender.dialects.remainder import reach  # noqa: PLC0415 -- imported on use
+
+        return reach(self._remainder.grammar(), text, _REST_STEPS) in (None, len(text))
+
+    @property
     def _turn(self) -> Turn:
         return self.turn
 
@@ -130,12 +143,15 @@ class Healing(Constrained):
 class ParsedAnswer:
     """A parsed answer. `Turn.next` accepts it instead of the answer's text, so that the answer is parsed only once."""
 
-    text: str
-    """The text that the parser was fed."""
     parser: Parser
-    """The finished parser."""
+    """The parser, which has parsed the complete answer and is finished."""
     padding: str = ""
-    """Sampled text after the end of the answer that isn't part of it, such as `<|endoftext|>` or padding."""
+    """Sampled text after the end of the answer that the parser wasn't fed, such as `<|endoftext|>` or padding."""
+
+    @property
+    def text(self) -> str:
+        """The text that the parser was fed."""
+        return self.parser._record.text
 
 
 class TurnSource(Protocol):
@@ -152,6 +168,10 @@ class TurnSource(Protocol):
 
     def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
         """Return the turn that follows an answer."""
+        ...
+
+    def resumed(self, messages: Sequence[Any]) -> TurnSource:
+        """Return a copy for a later turn, whose prompt contains `messages`."""
         ...
 
 
@@ -223,7 +243,9 @@ class Turn(Constrained):
         reasoning or calls. If no string is left, generation ends at the model's end-of-sequence token.
         """
         inside = tuple(self._unfinished())
-        return tuple(text for text in self.format.turn.all_ends if not any(text in part for part in inside))
+        texts = [text for text in self.format.turn.all_ends if not any(text in part for part in inside)]
+        # After `<|im_end|>`, there's no need to wait for `<|im_end|><|endofturn|>`.
+        return tuple(text for text in texts if not any(text != other and text.startswith(other) for other in texts))
 
     def _unfinished(self) -> Iterator[str]:
         """Yield the markers that may occur before the answer is complete. They are those around reasoning, or before content and calls."""
@@ -438,6 +460,11 @@ class Turn(Constrained):
         """The pieces that `next` appended to the previous prompt and answer. Empty for a first turn."""
         return self._source.appended if self._source is not None else ()
 
+    def _resumed(self, messages: Sequence[Any], **fields: Any) -> Turn:
+        """Return a later turn of this conversation. `messages` are all messages of its prompt, and `fields` are those that differ."""
+        source = self._source and self._source.resumed(messages)
+        return replace(self, is_continuation=False, warnings=(), _source=source, **fields)
+
     def _held(self) -> Iterator[Any]:
         """Yield the objects of the request and conversation that the turn keeps in memory. Later turns share these objects."""
         return self._source.held() if self._source is not None else iter(())
@@ -502,7 +529,9 @@ class Turn(Constrained):
         if not isinstance(answer, ParsedAnswer):
             parser = self.parser(policy=policy)
             parser.finish(text=answer)
-            answer = ParsedAnswer(text=answer, parser=parser)
+            answer = ParsedAnswer(parser=parser)
+        elif not answer.parser._finished:
+            raise RequestError("answer: expected a finished parser")
         turn = self._source.next(self, answer, messages, how)
         for note in turn.warnings:
             warnings.warn(note, TemplateWarning, stacklevel=3)
@@ -534,6 +563,10 @@ class _Broken:
     """Position at which parsing failed."""
     stop: int
     status: CallStatus
+
+
+_REST_STEPS = 20_000
+"""Maximum number of steps to check whether an engine obeyed a grammar."""
 
 
 def generated_format(format: Format, prefill: str) -> Format:

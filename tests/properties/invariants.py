@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from splitting import fed, merged, splits
@@ -64,11 +65,20 @@ def check_events(events: list[Event], message: Message) -> None:
     assert events[-1] == MessageFinished()
     assert MessageFinished() not in events[:-1]
     assert all(event.text for event in events if isinstance(event, ContentText | ReasoningText | ArgumentsText))
-    assert accumulated(deltas(events)) == message.to_openai()
+    assert accumulated(deltas(events)) == as_streamed(events, message).to_openai()
     started = [event.index for event in events if isinstance(event, ToolCallStarted)]
     assert started == list(range(len(message.tool_calls)))
     for index, call in enumerate(message.tool_calls):
         _check_call(events, index, call)
+
+
+def as_streamed(events: Iterable[Event], message: Message) -> Message:
+    """Return the message with reasoning that was streamed as content, because its start marker is missing, in the content again."""
+    ends = [event.text for event in events if isinstance(event, Malformed) and event.ends_reasoning]
+    if not ends:
+        return message
+    (end,) = ends
+    return replace(message, reasoning="", content=message.reasoning + end + message.content)
 
 
 def check_release(parser: Parser, events: list[Event]) -> None:

@@ -90,11 +90,14 @@ def _parts(
 def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
     """Return reasoning between the given markers, and the white space after it."""
     declared = markers is format.reasoning
+    turn = format.turn
+    elsewhere = (turn.end, *turn.ends, *turn.headers, *(getattr(turn, joint) for joint in _JOINTS), *format.ignored)
     return ReasoningPart(
         open=_marker(format, markers.start) if markers.start.strip() else Marker(),
         close=_marker(format, markers.end),
-        joint=_after_reasoning(format.turn) if declared else _BLANK_LINE,
+        joint=_after_reasoning(turn) if declared else _BLANK_LINE,
         holds_calls=markers.holds_calls,
+        shared=markers.end.strip() in map(str.strip, elsewhere),
         declared=declared,
     )
 

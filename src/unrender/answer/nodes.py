@@ -86,6 +86,8 @@ class ReasoningPart(nodes.AnswerPart):
     """The longest white space after the closing marker. Any further white space is text."""
     holds_calls: bool = False
     """True if calls are generated inside reasoning. If False, calls inside reasoning are parsed, but never generated."""
+    shared: bool = False
+    """True if the closing marker also occurs outside of reasoning. It then doesn't show that reasoning precedes it."""
     declared: bool = True
     """True if the format defines this reasoning. Undeclared reasoning is parsed only at the start of an answer."""
 

@@ -146,13 +146,13 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options for the example model. If that model can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
-    from unrender.gateway.example import example_model  # noqa: PLC0415
+    from unrender.gateway.example import EXAMPLE, example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
     try:
         llama_cpp()  # Fail before the download if llama.cpp is missing.
-        return {**own, "path": str(example_model())}
+        return {**EXAMPLE, **own, "path": str(example_model())}
     except Failure as failure:
         remark(failure.message)
     own.pop("threads", None)
@@ -189,6 +189,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
         limits=config.limits,
         keys=config.keys,
         origins=config.cors,
+        hosts=config.hosts,
         store=config.store,
     )
     server(application, shutdown_timeout=where["shutdown_timeout"]).run([listening])

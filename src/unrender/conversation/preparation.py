@@ -20,7 +20,7 @@ from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import resolve_kwargs
 from unrender.errors import RequestError
 from unrender.format import Format
-from unrender.format.tokens import special_tokens
+from unrender.format.tokens import ends_within, literal_texts, special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
 from unrender.messages.wire import Request, ToolPrompt
 from unrender.nodes import Grammar
@@ -144,9 +144,15 @@ def _injection(plan: Plan, offer: Offer, request: Request) -> ToolPrompt | None:
 def ended(format: Format, eos_token: str) -> Format:
     """Return the format with an end-of-sequence token as an additional end of the turn.
 
-    Equal arguments return the same object.
+    If the end of the turn consists of several special tokens, a model may stop after the first one. So this token is an end of its own,
+    unless it also occurs elsewhere in the format. Equal arguments return the same object.
     """
-    return format._ended_by(eos_token)
+    format = format._ended_by(eos_token)
+    turn, start = format.turn, next(ends_within(format.turn.end.strip()), "")
+    others = literal_texts(replace(format, turn=replace(turn, end="", ends=()), preserved_tokens=()))
+    if not start or start in turn.ends or any(start in text for text in others):
+        return format
+    return replace(format, turn=replace(turn, ends=(*turn.ends, start)))
 
 
 @kept(2_000)

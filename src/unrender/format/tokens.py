@@ -55,6 +55,19 @@ def special_tokens(texts: Iterable[str]) -> Iterator[str]:
     return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
 
 
+def ends_within(end: str) -> Iterator[str]:
+    """Yield the proper starts of an end-of-turn marker that end with a special token, the shortest first.
+
+    >>> list(ends_within("<|im_end|><|endofturn|>")), list(ends_within("<|im_end|>"))
+    (['<|im_end|>'], [])
+    """
+    start = ""
+    for part in lexemes(end):
+        start += part
+        if _SPECIAL.fullmatch(part) and start != end:
+            yield start
+
+
 def literal_texts(value: Any) -> Iterator[str]:
     """Return all literals in a part of a format, in order."""
     return (text for _, text in texts_in(value, "") if isinstance(text, str))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong
 from unrender.gateway.surfaces.surface import ReasoningField
+from unrender.limits import MAX_COUNT
 from unrender.rendering.loading import LoadedTemplates
 
 __all__ = ["read", "read_file"]
@@ -50,6 +52,8 @@ class Config:
     """Seconds to finish answers after SIGTERM."""
     cors: tuple[str, ...]
     """Allowed CORS origins."""
+    hosts: tuple[str, ...]
+    """Allowed host names of a gateway without keys on the loopback address."""
     store: str
     """File for stored answers of the Responses API."""
     described: tuple[Mapping[str, Any], ...]
@@ -85,6 +89,7 @@ class _File(Settings):
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     shutdown_timeout: Annotated[float, Field(ge=0, le=1e9)] = 30.0
     cors: str | Annotated[list[str], Many] = ""
+    hosts: str | Annotated[list[str], Many] = ""
     store: str = ""
 
 
@@ -106,6 +111,13 @@ class _Model(Settings):
     thoughts: Thoughts = "tool_cycle"
     probe: bool = True
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    parallel_tool_calls: bool = True
+
+    @property
+    def default_name(self) -> str:
+        """The model's name if the settings don't contain one."""
+        return self.backend or "sampler"
 
     def engine(self, where: str) -> Backend:
         """Return the configured engine. `where` is the path of the settings."""
@@ -136,10 +148,24 @@ class _Remote(_Model, _Secret):
     def connection(self, where: str) -> Connection:
         """Return a new connection to the engine."""
         if not self.url.startswith(("http://", "https://")):
-            raise wrong(f"{where}.url", "the engine's address, e.g. http://127.0.0.1:8080", self.url)
+            said = (
+                f"expected the engine's address, e.g. http://127.0.0.1:8080, found {self.url!r:.80}{_meant(self.url)}"
+            )
+            raise invalid(f"{where}.url: {said}", param=f"{where}.url")
         return Connection(
             self.url.rstrip("/").removesuffix("/v1"), key=self.secret(where), idle_timeout=self.idle_timeout
         )
+
+
+def _meant(url: str) -> str:
+    """Return a hint for an address without a scheme, or for a file.
+
+    >>> _meant("localhost:8080")
+    '; did you mean http://localhost:8080?'
+    """
+    if Path(url).exists() or url.endswith((".jinja", ".json", ".gguf")):
+        return "; a file with weights is `path` or --gguf, and a template is `template` or --model"
+    return f"; did you mean http://{url}?" if _ADDRESS.fullmatch(url) else ""
 
 
 class _LlamaServer(_Remote):
@@ -192,7 +218,13 @@ class _Gguf(_Model):
     def own_template(self) -> ChatTemplate:
         return ChatTemplate.from_file(self.path)
 
+    @property
+    def default_name(self) -> str:
+        return Path(self.path).stem
 
+
+_ADDRESS = re.compile(r"[\w.-]+:\d+(/.*)?|\[[\da-fA-F:]+\]:\d+(/.*)?|[\w-]+(\.[\w-]+)+(/.*)?")
+"""Matches an address without its scheme."""
 _STORED = 10**9
 """Value of `limits.store_bytes` if `store` is set and the limit isn't."""
 BACKENDS: Mapping[str, type[_Model]] = {
@@ -243,6 +275,7 @@ def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
         limits=limits,
         store=file.store,
         cors=texts(file.cors),
+        hosts=texts(file.hosts),
         keys=_keys(file.keys, frozenset(model.name for model in models)),
         host=file.host,
         port=file.port,
@@ -271,9 +304,9 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
     own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts")
-    own_model = ("reasoning_field", "tool_calls", "repair", "attempts")
+    own_model = ("reasoning_field", "tool_calls", "repair", "attempts", "max_tokens", "parallel_tool_calls")
     return Model(
-        name=said.name or kind,
+        name=said.name or said.default_name,
         turns=Turns(template=template, **{name: getattr(said, name) for name in own_turns}),
         backend=backend,
         aliases=texts(said.aliases),

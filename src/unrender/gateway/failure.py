@@ -14,12 +14,15 @@ class Kind(StrEnum):
 
     INVALID = "invalid", 400
     UNAUTHENTICATED = "unauthenticated", 401
+    FORBIDDEN = "forbidden", 403
     NOT_FOUND = "not_found", 404
     WRONG_METHOD = "wrong_method", 405
     TOO_LARGE = "too_large", 413
     TOO_SLOW = "too_slow", 408
     """The request didn't arrive in time."""
     BUSY = "busy", 503
+    LIMITED = "limited", 429
+    """The engine rejects the request because of its rate limit."""
     ENGINE = "engine", 502
     """The engine is unreachable, rejects a job, or fails during an answer."""
     TIMEOUT = "timeout", 504
@@ -40,14 +43,20 @@ CONTEXT = "context_length_exceeded"
 
 
 class Failure(Exception):
-    """Error returned to the client. `param` is the invalid field, and `code` the error code."""
+    """Error returned to the client. `param` is the invalid field, and `code` the error code.
 
-    def __init__(self, kind: Kind, message: str, *, param: str | None = None, code: str | None = None) -> None:
+    `retry_after` is the value of the header for a request that may be sent again.
+    """
+
+    def __init__(
+        self, kind: Kind, message: str, *, param: str | None = None, code: str | None = None, retry_after: str = "1"
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.param = param
         self.code = code
+        self.retry_after = retry_after
 
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> Failure:

@@ -17,6 +17,7 @@ from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.record import Metrics
 from unrender.gateway.schema import Seconds, Settings
 from unrender.gateway.surfaces.stored import Stored
+from unrender.gateway.uploads import Uploads
 
 
 class GatewayLimits(Settings):
@@ -24,6 +25,8 @@ class GatewayLimits(Settings):
 
     max_body_bytes: Annotated[int, Field(ge=1, le=10**12)] = 32_000_000
     """Maximum size of a request body."""
+    upload_bytes: Annotated[int, Field(ge=0, le=10**12)] = 16_000_000
+    """Size of all unfinished request bodies together above which only one of them is read further; the others wait."""
     upload_timeout: Seconds = 60.0
     """Time limit for receiving a request body, in seconds."""
     max_streams: Annotated[int, Field(ge=0, le=10**9)] = 1024
@@ -86,6 +89,7 @@ class Gateway:
     """File for stored answers of the Responses API; "" keeps them in memory."""
     stored: Stored = field(init=False)
     kept: Conversations = field(init=False)
+    uploads: Uploads = field(init=False)
     streams: int = 0
     """Number of answers in progress."""
     jobs: int = 0
@@ -97,6 +101,8 @@ class Gateway:
         self.stored = Stored(self.store, most=self.limits.store_bytes, seconds=self.limits.store_seconds)
         self.kept = Conversations(most=self.limits.kept_bytes)
         self.metrics = Metrics(self.kept)
+        limits = self.limits
+        self.uploads = Uploads(most=limits.max_body_bytes, budget=limits.upload_bytes, seconds=limits.upload_timeout)
 
     @contextmanager
     def slot(self, choices: int) -> Iterator[None]:
@@ -118,9 +124,9 @@ class Gateway:
             self.metrics.streams.dec()
 
     def client(self, scope: Mapping[str, Any]) -> Hashable:
-        """Return the identifier by which requests are scheduled fairly: a digest of the key, or the client's address."""
-        peer = scope.get("client") or ("", 0)
-        return self.keys.owner(dict(scope["headers"])) or peer[0]
+        """Return the identifier by which requests are scheduled fairly: a digest of the key, or the connection's address and port."""
+        # Without keys, several clients may share an address, e.g. on one machine or behind a proxy.
+        return self.keys.owner(dict(scope["headers"])) or tuple(scope.get("client") or ())
 
     def shelf(self, scope: Mapping[str, Any]) -> Shelf:
         """Return the kept answers that the sender of a request may continue."""

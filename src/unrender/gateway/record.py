@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from unrender.gateway.answers.kept import Conversations
-from unrender.gateway.surfaces.surface import Outcome
 from unrender.openai import Usage
 
 if TYPE_CHECKING:
     from unrender.gateway.answers.answer import Answer
+    from unrender.gateway.answers.choice import Choice
     from unrender.gateway.answers.turns import Prepared
 
 _REQUESTS = "unrender.gateway.requests"
@@ -33,6 +33,7 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "requests_total": ("Requests by outcome.", ("surface", "model", "outcome")),
     "tokens_total": ("Tokens, as counted by the engine.", ("model", "kind")),
     "answers_total": ("Answers by parse result.", ("model", "reading")),
+    "healings_total": ("Broken calls that the engine was asked to heal, by result.", ("model", "result")),
     "grammar_total": ("Answers by grammar result.", ("model", "result")),
     "prompts_total": (
         "Prompts, extended from a cached answer or rendered, by reason.",
@@ -72,6 +73,9 @@ class Metrics:
             name: Histogram(f"unrender_{name}", about, ("surface", "model"), registry=self._registry, buckets=_BUCKETS)
             for name, about in _TIMES.items()
         }
+        self.ready: Gauge = Gauge(
+            "unrender_engine_ready", "1 if the model's engine is ready.", ("model",), registry=self._registry
+        )
         self.streams: Gauge = Gauge("unrender_streams", "Answers in progress.", registry=self._registry)
         for name, (about, value) in _KEPT.items():
             gauge = Gauge(f"unrender_kept_{name}", about, registry=self._registry)
@@ -126,7 +130,7 @@ class Record:
         if answer is not None:
             self._count(metrics, answer)
         if _log.isEnabledFor(logging.INFO):
-            _log.info("%s", json.dumps(self._line(request_id, seconds, usage_of(answer))))
+            _log.info("%s", json.dumps(self._line(request_id, seconds, answer)))
 
     def _count(self, metrics: Metrics, answer: Answer) -> None:
         # Count this as a rejected grammar: if a grammar was sent, a 400 from the engine is nearly always about the grammar.
@@ -144,15 +148,20 @@ class Record:
                 "cached": usage.cached_tokens,
                 "completion": usage.completion_tokens,
                 "reasoning": usage.reasoning_tokens,
+                "healing": sum(choice.rewritten for choice in answer.choices),
             }
             for kind, number in tokens.items():
                 if number:
                     metrics.count("tokens_total", self.model, kind, times=number)
-        if self.outcome == "ok":
-            for choice in answer.choices:
-                metrics.count("answers_total", self.model, reading(choice.outcome, choice.broken))
+        for choice in answer.choices:
+            for result in results_of(choice):
+                metrics.count("healings_total", self.model, result)
+            if self.outcome == "ok":
+                metrics.count("answers_total", self.model, reading(choice))
 
-    def _line(self, request_id: str, seconds: float, usage: Usage | None) -> dict[str, object]:
+    def _line(self, request_id: str, seconds: float, answer: Answer | None) -> dict[str, object]:
+        usage = usage_of(answer)
+        healings = [result for choice in (answer.choices if answer else ()) for result in results_of(choice)]
         return {
             "request": request_id,
             **({"trace": self.trace} if self.trace else {}),
@@ -163,6 +172,7 @@ class Record:
             "first_chunk": self.framed_after and round(self.framed_after, 4),
             "prompt_tokens": usage and usage.prompt_tokens,
             "completion_tokens": usage and usage.completion_tokens,
+            **({"healings": healings} if healings else {}),
         }
 
 
@@ -171,11 +181,14 @@ def usage_of(answer: Answer | None) -> Usage | None:
     return answer.usage if answer is not None and answer.choices else None
 
 
-def reading(outcome: Outcome, broken: int) -> str:
-    """Return one word for the outcome of parsing an answer, e.g. "clean" or "truncated".
+def results_of(choice: Choice) -> list[str]:
+    """Return one word for each broken call that the engine was asked to heal."""
+    return ["healed" if well else "not_healed" for _, well in choice.healings]
 
-    `broken` is the number of `Malformed` events.
-    """
+
+def reading(choice: Choice) -> str:
+    """Return one word for the outcome of parsing an answer, e.g. "clean" or "truncated"."""
+    outcome = choice.outcome
     message = outcome.message
     statuses = {call.status for call in message.failed_calls}
     if "truncated" in statuses or outcome.reason == "length":
@@ -184,7 +197,9 @@ def reading(outcome: Outcome, broken: int) -> str:
         return "malformed"
     if not (message.content or message.reasoning or message.tool_calls):
         return "empty"
-    return "tolerated" if broken else "clean"
+    if choice.mismatched:
+        return "mismatched"
+    return "healed" if choice.healings else "tolerated" if choice.broken else "clean"
 
 
 class _Lines(logging.Formatter):

@@ -9,7 +9,8 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from difflib import get_close_matches
 from typing import Any
 
 from starlette.applications import Starlette
@@ -24,17 +25,34 @@ from unrender import Turn
 from unrender.gateway.answers.model import Model, Models
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
-from unrender.gateway.http.body import Gone, read_json
 from unrender.gateway.http.descriptors import free_descriptors
 from unrender.gateway.http.exchange import ID_HEADERS, Endpoint, request_id
+from unrender.gateway.http.guard import Guard
+from unrender.gateway.record import Metrics
 from unrender.gateway.surfaces import chat, messages
 from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Ask
+from unrender.gateway.uploads import Gone
+from unrender.version import __version__
 
 _log = logging.getLogger("unrender.gateway")
 
+_SCRAPE = 2.0
+"""Maximum time to ask engines for their state when metrics are read, in seconds."""
+_WELCOME = """unrender {version}: this is the gateway, which serves models over HTTP.
+
+OpenAI's clients      base_url = {base}/v1
+Anthropic's clients   base_url = {base}
+
+GET  /v1/models              the models
+POST /v1/chat/completions    Chat Completions
+POST /v1/responses           Responses
+POST /v1/messages            Messages
+GET  /ready                  the state of each engine
+GET  /metrics                metrics for Prometheus
+"""
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -44,12 +62,14 @@ def app(
     limits: GatewayLimits | None = None,
     keys: Keys | None = None,
     origins: Sequence[str] = (),
+    hosts: Sequence[str] = (),
     store: str = "",
 ) -> Starlette:
     """Return the gateway as an ASGI application, which you can serve directly or mount in another application.
 
-    The application's `state.gateway` is the `Gateway`. `origins` are the allowed CORS origins ("*" for all). `store` is the file for stored
-    answers of the Responses API, whose total size is limited to `limits.store_bytes`.
+    The application's `state.gateway` is the `Gateway`. `origins` are the allowed CORS origins ("*" for all). Without keys, a server on the
+    loopback address also rejects other host names than its own, except `hosts`. `store` is the file for stored answers of the Responses
+    API, whose total size is limited to `limits.store_bytes`.
     """
     gateway = Gateway(
         models=Models(models),
@@ -75,8 +95,10 @@ def app(
 
     handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Gone: _left, Exception: _defect}
     told = (*ID_HEADERS, "x-unrender-warnings", "retry-after")
-    cors = [Middleware(CORSMiddleware, origins, ["*"], ["*"], expose_headers=told)] if origins else []
-    application = Starlette(routes=paths.all, lifespan=lifespan, exception_handlers=handlers, middleware=cors)
+    layers = [Middleware(CORSMiddleware, origins, ["*"], ["*"], expose_headers=told)] if origins else []
+    if not gateway.keys.models:  # a web page doesn't know a key
+        layers.insert(0, Middleware(Guard, hosts=hosts, origins=origins, refused=_foreign))
+    application = Starlette(routes=paths.all, lifespan=lifespan, exception_handlers=handlers, middleware=layers)
     application.state.gateway = gateway
     return application
 
@@ -84,6 +106,10 @@ def app(
 async def _left(_: Request, __: Exception) -> Response:
     """Return a placeholder response that nobody receives, since the client has disconnected."""
     return Response(status_code=Kind.INVALID.status)
+
+
+async def _foreign(scope: Any, failure: Failure) -> Response:
+    return await _refused(Request(scope), failure)
 
 
 async def _refused(request: Request, failure: Failure) -> Response:
@@ -103,9 +129,28 @@ async def _defect(request: Request, _: Exception) -> Response:
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
     kind = Kind.WRONG_METHOD if error.status_code == Kind.WRONG_METHOD.status else Kind.NOT_FOUND
-    response = await _refused(request, Failure(kind, f"{request.method} {request.url.path}: {error.detail}"))
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    hint = _hint(path) if kind is Kind.NOT_FOUND else ""
+    response = await _refused(request, Failure(kind, f"{request.method} {request.url.path}: {error.detail}{hint}"))
     response.headers.update(error.headers or {})
     return response
+
+
+_APIS = {"/v1/chat/completions": CHAT, "/v1/responses": RESPONSES, "/v1/messages": MESSAGES}
+
+
+def _hint(path: str) -> str:
+    """Return the address that was probably meant by an unknown path; "" if there is none.
+
+    >>> _hint("/v1/v1/messages"), _hint("/chat/completions")
+    ('; did you mean /v1/messages? Check the base URL: /v1 occurs twice', '; did you mean /v1/chat/completions? Check the base URL: /v1 is missing')
+    """
+    known = (*_APIS, "/v1/models", "/v1/messages/count_tokens")
+    end = "/v1/" + path.removesuffix("/").rpartition("/v1/")[2].lstrip("/")
+    if end in known and path != end:
+        what = "occurs twice" if path.count("/v1") > 1 else "is missing" if "/v1" not in path else "is not at its start"
+        return f"; did you mean {end}? Check the base URL: /v1 {what}"
+    return f"; did you mean {near[0]}?" if (near := get_close_matches(path, known, 1, 0.8)) else ""
 
 
 class Paths:
@@ -114,14 +159,10 @@ class Paths:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         stored = "/v1/responses/{id}"
-        apis = {
-            "/v1/chat/completions": CHAT,
-            "/v1/responses": RESPONSES,
-            "/v1/messages": MESSAGES,
-        }
         self.all: Sequence[Route] = (
             # `Exchange` checks the key itself, since it counts rejected requests.
-            *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in apis.items()),
+            *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in _APIS.items()),
+            Route("/", self.welcome),
             self._route("/v1/messages/count_tokens", self.count, "POST"),
             self._route("/v1/render", self.render, "POST"),
             self._route(stored, self.stored),
@@ -188,8 +229,16 @@ class Paths:
         """Return the sender's identifier and the id of the requested answer."""
         return self._gateway.keys.owner(dict(request.scope["headers"])), request.path_params["id"]
 
+    async def welcome(self, request: Request) -> Response:
+        """Tell a person with a browser what runs here."""
+        base = f"{str(request.base_url).rstrip('/')}"
+        return Response(_WELCOME.format(base=base, version=__version__), media_type="text/plain")
+
     async def metrics(self, _: Request) -> Response:
         """Return the metrics for Prometheus."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SCRAPE):
+                await self.problems()
         return Response(self._gateway.metrics.text(), media_type=_PROMETHEUS)
 
     async def health(self, _: Request) -> Response:
@@ -197,21 +246,23 @@ class Paths:
         return answered({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
-        """Return 200 if every engine is ready. Otherwise, return 503 and a description of each problem."""
-        found = zip(self._gateway.models, await self.problems(), strict=True)
-        problems = {model.name: why for model, why in found if why}
+        """Return 200 if at least one engine is ready, otherwise 503, with a description of each problem."""
         models = self._gateway.models
+        found = list(zip(models, await self.problems(), strict=True))
+        problems = {model.name: why for model, why in found if why}
+        none = len(problems) == len(found)
         status = {
-            "status": "not ready" if problems else "ready",
+            "status": "not ready" if none else "partly ready" if problems else "ready",
+            "engines": {model.name: "not ready" if why else "ready" for model, why in found},
             "problems": problems,
             "grammars": {model.name: model.capabilities.dialect or None for model in models},
             "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
         }
-        return answered(status, Kind.BUSY.status if problems else 200)
+        return answered(status, Kind.BUSY.status if none else 200)
 
     async def problems(self) -> list[str | None]:
         """Return a description of each model's problem, or None if the model is ready. Probes an engine when it is first ready."""
-        return await asyncio.gather(*map(_problem, self._gateway.models))
+        return await asyncio.gather(*(_problem(model, self._gateway.metrics) for model in self._gateway.models))
 
     async def _turn(self, request: Request, ask: Ask) -> Turn:
         return await self._model(request, ask.model).turns.turn(
@@ -219,13 +270,12 @@ class Paths:
         )
 
     async def _read(self, request: Request) -> Any:
-        return await read_json(
-            request.receive, self._gateway.limits.max_body_bytes, self._gateway.limits.upload_timeout
-        )
+        return await self._gateway.uploads.read(request.receive, dict(request.scope["headers"]))
 
 
-async def _problem(model: Model) -> str | None:
+async def _problem(model: Model, metrics: Metrics) -> str | None:
     problem = await model.backend.ready()
+    metrics.ready.labels(model.name).set(problem is None)
     if problem is None and model.probes and await model.probe():
         for complaint in _complaints(model):
             _log.warning("%s: %s", model.name, complaint)

@@ -21,6 +21,8 @@ from unrender.limits import MAX_LISTED
 from unrender.signatures import nearest
 
 _NOTHING = object()
+_SIMILAR = 0.85
+"""Minimum similarity of an unknown field's name to a known one that is suggested, between 0 and 1."""
 Name = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, Field(ge=0.01, le=1e9)]
 """Duration in seconds."""
@@ -55,7 +57,8 @@ class Object(BaseModel):
                 yield from inner.unheeded(f"{where}{name}.")
         for name, value in (self.model_extra or {}).items():
             if value is not None and self.neutral.get(name, _NOTHING) != value:
-                yield f"{where}{name}"
+                near = nearest(name, type(self).model_fields, cutoff=_SIMILAR)
+                yield f"{where}{name}{f' (did you mean {near}?)' if near else ''}"
 
 
 class Settings(Object):

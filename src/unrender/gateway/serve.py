@@ -10,8 +10,12 @@ import asyncio
 import errno
 import gc
 import logging
+import signal
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -47,6 +51,22 @@ class Server(uvicorn.Server):
         gc.set_threshold(*_COLLECT)
         raise_limit()
         super().run(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Treat SIGHUP, which a closed terminal sends, like SIGTERM, unless the process ignores it."""
+        hang_up = getattr(signal, "SIGHUP", None)
+        with super().capture_signals():
+            if hang_up is None or threading.current_thread() is not threading.main_thread():
+                yield
+                return
+            before = signal.getsignal(hang_up)
+            if before is not signal.SIG_IGN:
+                signal.signal(hang_up, lambda *_: self.handle_exit(signal.SIGTERM, None))
+            try:
+                yield
+            finally:
+                signal.signal(hang_up, before)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, and accept connections."""

@@ -30,8 +30,9 @@ from unrender.format import Reasoning
 from unrender.grammar import Role
 from unrender.integrations.rendered import tail_text
 from unrender.integrations.transformers import chat_template
-from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
+from unrender.token_ids import Detokenizer, PromptEncoder, PromptTexts, TokenParser
 from unrender.training.attribution import Attributed, attributed_conversation, attributed_prompt
+from unrender.types import ParsedAnswer
 
 _QUESTION = {"role": "user", "content": "Hello"}
 _READ = Policy(unknown_tools="call", failed_calls="apart")
@@ -63,6 +64,7 @@ class Renderer:
             self.config.thinking_retention or "tool_cycle"
         )
         self._encoder = PromptEncoder(tokenizer)
+        self._texts = PromptTexts(tokenizer)
         self._template = _template(tokenizer, self.config.template)
         self._variables: Mapping[str, Any] = dict(self.config.model_extra or {})
 
@@ -152,16 +154,19 @@ class Renderer:
         """
         if not previous_prompt_ids or not new_messages:
             return None
-        prompt, answer = self._text(previous_prompt_ids), self._text(previous_completion_ids)
+        prompt = self._texts.text(previous_prompt_ids)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TemplateWarning)
                 turn = self._template.prepare_rendered(prompt, tools=tools, **self._variables)
-                pieces = turn.next(answer, new_messages, thoughts=self.effective_thinking_retention).appended
+                answer = self._read(turn, previous_completion_ids)
+                following = turn.next(answer, new_messages, thoughts=self.effective_thinking_retention)
+            pieces = following.appended
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError:
             return None
         before = [*previous_prompt_ids, *previous_completion_ids]
+        self._texts.keep([*before, *encoded.ids], following.prompt)
         owners = [pieces[piece] for piece in encoded.pieces]
         return RenderedTokens(
             token_ids=[*before, *encoded.ids],
@@ -183,6 +188,12 @@ class Renderer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
             return self._template.prepare([_QUESTION], tools=tools, **self._variables)
+
+    def _read(self, turn: Turn, ids: Sequence[int]) -> ParsedAnswer:
+        reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
+        reader.feed(ids)
+        reader.finish()
+        return reader.answer
 
     def _text(self, ids: Sequence[int]) -> str:
         return Detokenizer(self._encoder.tokenizer).text(ids)

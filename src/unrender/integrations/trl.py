@@ -15,11 +15,14 @@ method with one that uses the derived format. `rollout_func` creates multi-turn 
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, TypeVar, get_args
 
-from unrender import ChatTemplate, Message, RequestError, ToolCall
+from unrender import ChatTemplate, Message, Policy, RequestError, ToolCall
 from unrender.errors import ExportError, ExtendError
 from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import chat_template
@@ -27,6 +30,11 @@ from unrender.token_ids import Detokenizer, PromptEncoder
 from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
+_T = TypeVar("_T")
+_READ = Policy(unknown_tools="call", failed_calls="apart")
+"""Failed and unknown calls are calls, which may have results."""
+Errors = Literal["results", "user", "end"]
+"""Reaction to a failed call: a result with the error, a user message with the error, or the end of the conversation."""
 _MARK = {"read_by": "unrender"}
 """Placeholder for `response_template` if the format can't be exported."""
 Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
@@ -79,58 +87,87 @@ def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any
 def rollout_func(
     tools: Sequence[Callable[..., Any]] = (),
     *,
-    respond: Callable[[Message], Sequence[Mapping[str, Any]]] | None = None,
+    respond: Callable[[Message], Any] | None = None,
     generate: Callable[[Sequence[list[int]], Any], Sampled] | None = None,
     template: ChatTemplate | None = None,
     turns: int = 8,
+    errors: Errors = "results",
+    policy: Policy | None = None,
     **settings: Any,
 ) -> Callable[[Sequence[Any], Any], dict[str, Any]]:
     """Return a `rollout_func` for `GRPOTrainer`. Each multi-turn conversation becomes one row of sampled ids.
 
-    `tools` are functions that the model can call. Pass them to `rollout_func`, not to the trainer. `respond` returns the messages after an
-    answer, or none to end the conversation. By default, it returns the results of the tools. `generate` samples answers to tokenized
-    prompts. By default, the trainer generates the answers. `template` defaults to the tokenizer's own, and `settings` are arguments of
-    `ChatTemplate.prepare`. A conversation ends after `turns` answers, at the trainer's `max_completion_length`, or if no further prompt can
-    be appended.
+    `tools` are functions that the model can call, which may be async. Pass them to `rollout_func`, not to the trainer. The calls of a batch
+    run side by side: async functions in one event loop, other functions in threads. `respond` returns the messages after an answer, or none
+    to end the conversation; it may be async too. By default, it returns the results of the tools.
+
+    `errors` decides what follows a failed call or a call of an unknown tool. With "results", the call has a result with the error. With
+    "user", a user message contains the error. With "end", the conversation ends. It always ends at a call that was cut off. `policy` is used to parse answers. By default, failed and
+    unknown calls are returned as calls, not as content.
+
+    `generate` samples answers to tokenized prompts. By default, the trainer generates the answers. `template` defaults to the tokenizer's
+    own. `settings` are arguments of `ChatTemplate.prepare`; `chat_template_kwargs` defaults to the trainer's. A conversation ends after
+    `turns` answers, at the trainer's `max_completion_length`, or if no further prompt can be appended.
+
+    The result has three columns for reward functions: `conversation` contains the messages after the prompt, `ended` the reason why the
+    conversation ended ("answered", "turns", "length", "error" or "not_extended"), and `answers` the start and end of each answer in the
+    completion's ids. Pass `conversation` to a reward instead of TRL's `completions`, in which all turns are parsed as a single answer.
     """
+    if errors not in get_args(Errors):
+        raise RequestError(f"errors: expected one of {', '.join(get_args(Errors))}, found {errors!r:.60}")
     named = {function.__name__: function for function in tools}
-    said = respond or (lambda message: [_result(call, named[call.name]) for call in message.tool_calls])
+    asked = {"tools": list(tools) or None, "policy": policy or _READ, **settings}
     sample = generate or _by_trainer
+
+    def following(messages: Sequence[Message]) -> list[Sequence[Mapping[str, Any]]]:
+        return _run(_all(messages, respond or (lambda message: _results(message, named, errors))))
 
     def rollouts(prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
         used, encoder = template or chat_template(tokenizer), PromptEncoder(tokenizer)
-        made = [Rollout(used, encoder, prompt, tools=list(tools) or None, **settings) for prompt in prompts]
+        variables = {"chat_template_kwargs": _template_kwargs(trainer)}
+        made = [Rollout(used, encoder, prompt, **{**variables, **asked}) for prompt in prompts]
         longest = [len(rollout.ids) + trainer.max_completion_length for rollout in made]
+        ended = ["turns"] * len(made)
         running = list(range(len(made)))
         for turn in range(turns):
             ids, logprobs = sample([made[number].ids for number in running], trainer)
-            ended = []
-            for place, number in enumerate(running):
-                message = made[number].sampled(ids[place], None if logprobs is None else logprobs[place])
-                following = None if turn + 1 == turns else _extended(made[number], said(message), longest[number])
-                made[number] = following or made[number]
-                ended += [] if following else [number]
-            running = [number for number in running if number not in ended]
+            messages = [
+                made[number].sampled(ids[place], None if logprobs is None else logprobs[place])
+                for place, number in enumerate(running)
+            ]
+            if turn + 1 == turns:
+                break
+            for number, message, new in zip(running, messages, following(messages), strict=True):
+                made[number], ended[number] = _extended(made[number], message, new, longest[number])
+            running = [number for number in running if not ended[number]]
             if not running:
                 break
-        return _columns([rollout.row() for rollout in made], trainer.max_completion_length)
+        conversations = [rollout.messages[len(prompt) :] for rollout, prompt in zip(made, prompts, strict=True)]
+        for_rewards = {"conversation": conversations, "ended": [why or "turns" for why in ended]}
+        return {**_columns([rollout.row() for rollout in made], trainer.max_completion_length), **for_rewards}
 
     return rollouts
 
 
-def _extended(rollout: Rollout, messages: Sequence[Mapping[str, Any]], longest: int) -> Rollout | None:
-    """Return an extended copy of the rollout.
+def _template_kwargs(trainer: Any) -> dict[str, Any] | None:
+    """Return the variables of the template in the trainer's configuration."""
+    owners = (trainer, getattr(trainer, "args", None))
+    return next((found for owner in owners if (found := getattr(owner, "chat_template_kwargs", None))), None)
 
-    Returns None if there are no messages, if the rollout can't be extended, or if no token is left for an answer.
-    """
+
+def _extended(
+    rollout: Rollout, message: Message, new: Sequence[Mapping[str, Any]], longest: int
+) -> tuple[Rollout, str]:
+    """Return an extended copy of the rollout and "", or the rollout and the reason why the conversation ends."""
+    if not new:
+        return rollout, "length" if _is_cut_off(message) else "error" if _failed(message) else "answered"
     longer = rollout.fork()
     try:
-        if messages:
-            longer.extend(messages)
+        longer.extend(new)
     except ExtendError:
-        return None
-    return longer if messages and len(longer.ids) < longest else None
+        return rollout, "not_extended"
+    return (longer, "") if len(longer.ids) < longest else (rollout, "length")
 
 
 def _columns(rows: Sequence[TrainingRow], longest: int) -> dict[str, Any]:
@@ -140,7 +177,58 @@ def _columns(rows: Sequence[TrainingRow], longest: int) -> dict[str, Any]:
         name: [row[name] if name == "prompt_ids" or row[name] is None else row[name][:longest] for row in named]
         for name in named[0]
     }
+    # A conversation may be cut at the longest completion.
+    columns["answers"] = [
+        [(min(start - row.prompt_length, longest), min(end - row.prompt_length, longest)) for start, end in row.turns]
+        for row in rows
+    ]
     return {**columns, "logprobs": None} if None in columns["logprobs"] else columns
+
+
+async def _all(messages: Sequence[Message], respond: Callable[[Message], Any]) -> list[Sequence[Mapping[str, Any]]]:
+    """Return the messages after each answer. `respond` may be async."""
+
+    async def following(message: Message) -> Sequence[Mapping[str, Any]]:
+        found = respond(message)
+        return (await found if inspect.isawaitable(found) else found) or ()
+
+    return await asyncio.gather(*map(following, messages))
+
+
+def _run(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run async work to its end, in a thread of its own, since a notebook's thread already has a running event loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def _is_cut_off(message: Message) -> bool:
+    return any(call.status == "truncated" for call in (*message.tool_calls, *message.failed_calls))
+
+
+def _failed(message: Message) -> list[ToolCall]:
+    """Return the failed and unknown calls of a message, each once."""
+    calls = (call for call in message.tool_calls if call.status != "complete" or not call.offered)
+    return list(dict.fromkeys((*calls, *message.failed_calls)))
+
+
+async def _results(message: Message, named: Mapping[str, Callable[..., Any]], errors: Errors) -> list[dict[str, Any]]:
+    """Return the results of the answer's calls, and the errors of failed calls."""
+    failed = _failed(message)
+    # The token limit may have cut off a call, which says nothing about the model.
+    if _is_cut_off(message) or (failed and errors == "end"):
+        return []
+    good = [call for call in message.tool_calls if call not in failed]
+    results = list(await asyncio.gather(*(_result(call, named[call.name]) for call in good)))
+    problems = [(call, {"error": _problem(call, named)}) for call in failed]
+    if errors == "results":
+        return [*results, *(_as_result(call, problem) for call, problem in problems)]
+    return [*results, *({"role": "user", "content": _as_text(problem)} for _, problem in problems)]
+
+
+def _problem(call: ToolCall, named: Mapping[str, Any]) -> str:
+    if call.name and not call.offered:
+        return f"unknown tool {call.name!r:.100}; expected one of {sorted(named)}"
+    return f"the call of {call.name!r:.100} could not be parsed: it is {call.status}"
 
 
 def _exported(template: ChatTemplate) -> dict[str, Any] | None:
@@ -216,11 +304,19 @@ def _by_trainer(prompts: Sequence[list[int]], trainer: Any) -> Sampled:
     return ids, logprobs
 
 
-def _result(call: ToolCall, function: Callable[..., Any]) -> dict[str, Any]:
+async def _result(call: ToolCall, function: Callable[..., Any]) -> dict[str, Any]:
     """Call a tool, and return its result or exception as a message."""
     try:
-        result = function(**json.loads(call.arguments_json))
+        result = await asyncio.to_thread(function, **json.loads(call.arguments_json))
+        result = await result if inspect.isawaitable(result) else result
     except Exception as error:  # noqa: BLE001 - the model gets the error as a result
         result = {"error": f"{type(error).__name__}: {error}"}
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    return {**call.result(text), "name": call.name}
+    return _as_result(call, result)
+
+
+def _as_result(call: ToolCall, result: Any) -> dict[str, Any]:
+    return {**call.result(_as_text(result)), "name": call.name}
+
+
+def _as_text(result: Any) -> str:
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)

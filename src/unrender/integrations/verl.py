@@ -7,9 +7,10 @@ Call `install()` in each process that runs agent loops, for example in the modul
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from verl.experimental.agent_loop.tool_parser import FunctionCall
 from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
@@ -17,13 +18,19 @@ from verl.utils.tokenizer import continuous_token_wiring as wiring
 from verl.utils.tokenizer.continuous_token import ContinuousTokenBuilder as VerlBuilder
 from verl.utils.tokenizer.continuous_token import MergeResult
 
-from unrender import UnrenderError
+from unrender import Policy, UnrenderError
 from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
-from unrender.token_ids import Detokenizer, PromptEncoder, TokenParser
+from unrender.token_ids import Detokenizer, PromptEncoder, PromptTexts, TokenParser
 from unrender.training.attribution import attributed_prompt
 
+_READ = Policy(unknown_tools="call", failed_calls="apart")
+"""Failed and unknown calls may have results."""
 _QUESTION = {"role": "user", "content": "Hello"}
+
+
+_VARIABLES: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
+"""Template variables of each tokenizer's prompts. Verl passes them only to the builder, but they also affect how answers are parsed."""
 
 
 class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
@@ -35,8 +42,10 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
 
     def __init__(self, tokenizer: Any, **settings: Any) -> None:
         super().__init__(tokenizer, **settings)
+        _VARIABLES[tokenizer] = self.chat_template_kwargs
         self._template = chat_template(tokenizer)
         self._encoder = PromptEncoder(tokenizer)
+        self._texts = PromptTexts(tokenizer)
         self._answer: range = range(0)
         """Positions of the last merged answer's tokens."""
 
@@ -73,19 +82,24 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
         self._assert_append_only(previous_messages, updated_messages)
         if self._answer.stop != len(runtime_token_ids):
             raise ValueError("merge_context_tokens: expected the ids that merge_assistant_tokens returned last")
-        decoded, start = Detokenizer(self.tokenizer), self._answer.start
-        prompt, answer = decoded.text(runtime_token_ids[:start]), decoded.text(runtime_token_ids[start:])
+        start = self._answer.start
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TemplateWarning)
+                prompt = self._texts.text(runtime_token_ids[:start])
                 turn = self._template.prepare_rendered(prompt, tools=tools, **self.chat_template_kwargs)
-                pieces = turn.next(answer, updated_messages[len(previous_messages) :]).appended
+                reader = TokenParser(turn.parser(policy=_READ), self.tokenizer, special_ids=self._encoder.special_ids)
+                reader.feed(runtime_token_ids[start:])
+                reader.finish()
+                following = turn.next(reader.answer, updated_messages[len(previous_messages) :])
+                pieces = following.appended
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError as error:
             raise ValueError(str(error)) from error
         # The tokens that end the answer are what verl calls the "boundary". Appended tokens are excluded from training.
         boundary = sum(1 for _ in takewhile(lambda piece: pieces[piece].message is None, encoded.pieces))
         self._answer = range(0)
+        self._texts.keep([*runtime_token_ids, *encoded.ids], following.prompt)
         return MergeResult(
             token_ids=[*runtime_token_ids, *encoded.ids],
             appended_token_count=len(encoded.ids) - boundary,
@@ -108,8 +122,9 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
         offered = [tool.model_dump(exclude_unset=True, exclude_none=True) for tool in tools or ()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
-            turn = self._template.prepare([_QUESTION], tools=offered or None)
-        reader = TokenParser(turn.parser(), self.tokenizer)
+            turn = self._template.prepare([_QUESTION], tools=offered or None, **_VARIABLES.get(self.tokenizer, {}))
+        # Verl answers a call of an unknown tool with an error, from which the model can recover.
+        reader = TokenParser(turn.parser(policy=Policy(unknown_tools="call")), self.tokenizer)
         reader.feed(responses_ids)
         reader.finish()
         text = Detokenizer(self.tokenizer).text(responses_ids)

@@ -112,7 +112,7 @@ def end_call(machine: Machine, status: CallStatus, text: str = "") -> None:
     """Emit the end of the call. If the start wasn't emitted yet, emit the start and the arguments first."""
     _emit_start(machine)
     machine.events.append(ToolCallFinished(machine.calls - 1, status, text, machine.position))
-    machine.call = None
+    machine.call, machine.thinks = None, True
 
 
 def complete_call(machine: Machine) -> None:

@@ -61,13 +61,18 @@ class ToolCallFinished:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Text that the format doesn't allow, with its position and the expected text."""
+    """Text that the format doesn't allow, with its position and the expected text.
+
+    If `ends_reasoning` is True, `text` is the end marker of reasoning without a start marker. It's the end of the preceding `ContentText`.
+    All content before it is reasoning, and the message contains it as such.
+    """
 
     text: str
     position: int
     expected: str
     call: ToolCall | None = field(default=None, repr=False)
     """The failed call at this position, as far as it was parsed. None if the call is part of the message."""
+    ends_reasoning: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

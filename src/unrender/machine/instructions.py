@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD
 from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
@@ -210,6 +209,8 @@ def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> Non
 
     If the caller maps the role to text, such as reasoning to content, a marker that the model wrote becomes text.
     """
+    if role is Role.REASONING:
+        machine.thinks, machine.mentioned = False, True
     # A marker such as `<think>` becomes content, unless it's part of the prompt (before position 0).
     if role in machine.roles and machine.base + machine.at >= 0:
         machine.answered = True
@@ -336,7 +337,7 @@ class Unsure:
     """Checks whether a marker in free text counts. If it doesn't, the marker is text, and execution continues at `hub`.
 
     A marker ends reasoning unless it follows an unclosed backquote on its line. A marker made of words counts only if whitespace and one of
-    `ends` follow it. If the format has no reasoning, an end marker without a start marker counts once, at the end of a line.
+    `ends` follow it.
     """
 
     role: Role
@@ -344,13 +345,9 @@ class Unsure:
     hub: int
     ends: Finder | None = None
     """Text that may follow the marker: other end markers, and starts of other parts."""
-    undeclared: Literal["", "opener", "closer"] = ""
-    """"opener" or "closer" for a reasoning marker if the format has no reasoning, otherwise ""."""
 
     def step(self, machine: Machine) -> bool:
-        if self.undeclared:
-            counts = self._closes(machine)
-        elif self.ends:
+        if self.ends:
             counts = self._is_last(machine, self.ends)
         else:
             line = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT).rpartition("\n")[2]
@@ -369,19 +366,6 @@ class Unsure:
         if after - end < MAX_BLANK and undecided(machine, ends, after):
             return None
         return after >= len(machine.buffer) or bool(ends.at(machine.buffer, after))
-
-    def _closes(self, machine: Machine) -> bool | None:
-        # A real end marker is at the end of a line. Any other marker is only mentioned, as in "</think>, the closer, is …".
-        end = machine.at + self.size
-        counts = self.undeclared == "closer" and not machine.mentioned
-        if counts and end == len(machine.buffer) and not machine.final:
-            return None
-        machine.mentioned = True
-        ends_line = end == len(machine.buffer) or machine.buffer.startswith("\n", end)
-        if not counts or not ends_line or not _reads(machine):
-            return False
-        machine.malformed(machine.buffer[machine.at : end], "a start marker of reasoning before its end marker")
-        return True
 
 
 @dataclass(frozen=True, slots=True)

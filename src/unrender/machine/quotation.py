@@ -31,6 +31,9 @@ _PAIRS = {
     "\u300a": "\u300b",
 }
 """Opening quotation marks with their closing marks."""
+_ENCLOSING = {**_PAIRS, **dict(zip("([{`*_~|", ")]}`*_~|", strict=True))}
+"""Characters around a marker that is only mentioned, as in `**<think>**` or `| <think> |`. Each is mapped to the character on the right."""
+_SYMMETRIC = "\"'`*_~"
 _BEFORE_MARK = ("", "\\", ".", ",", ";", ":", "!", "?")
 """Text that is allowed between a call and the closing quotation mark: a backslash in a string, or punctuation."""
 _IN_STRING = ("\\n", "\\r", "\\t")
@@ -49,6 +52,9 @@ _CALLS = re.compile(r"calls?$", re.IGNORECASE)
 """Matches the end of a name such as `tool_call`. Models put tags with such names around calls, even if the format has none."""
 _GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
 """Matches text that continues a sentence: punctuation, the start of a remark, or a word. `_goes_on` excludes capitalized words."""
+_PUNCTUATION = ",;:.!?)"
+"""Characters that continue a sentence directly after a marker."""
+_BLANKS = re.compile(r"[ \t]*")
 _SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
 
@@ -201,6 +207,35 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     return Quotation(
         closers=closers, apart=apart, fence=fence, alone=alone, sentence=sentence, line=bare, any_text=any_text
     )
+
+
+def is_mentioned(before: str, text: str, at: int, *, final: bool, opened: bool = False) -> bool | None:
+    """Return whether the marker between the text `before` and `text[at:]` is part of a sentence, or enclosed in quotation marks.
+
+    `opened` is True if the marker ends a part that started on the same line. Return None if more text is needed.
+
+    >>> [is_mentioned(before, "</think>" + after, 8, final=False) for before, after in ((" in ", " tags"), ("So.", "Hi"), ("`", "`"))]
+    [True, False, True]
+    """
+    line = before[before.rfind("\n") + 1 :]
+    shown, after = line.rstrip(" \t"), end_of(_BLANKS, text, at, at + MAX_BLANK)
+    if after == len(text):
+        return False if final else None
+    mark = shown[-1:]
+    # In `**so**</think>**Hi**`, the marks before `</think>` end something, so they are paired.
+    paired = mark != "" and mark in _SYMMETRIC and len(re.findall(re.escape(mark) + "+", line)) % 2 == 0
+    if mark and not paired and (mark != "|" or line.lstrip().startswith("|")):
+        closers = tuple(before + mark for mark in _ENCLOSING.get(mark, "") for before in _BEFORE_MARK)
+        if text.startswith(closers, after):
+            return True
+        if not final and any(closer.startswith(text[after:]) for closer in closers):
+            return None
+    apart = line[-1:].isspace() or opened
+    unfinished = (
+        bool(shown) and shown.rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS and not _BULLET.fullmatch(line)
+    )
+    goes_on = text[after] in _PUNCTUATION if after == at else _goes_on(text, after)
+    return apart and unfinished and goes_on
 
 
 def going_on(found: Quotation) -> Quotation | None:

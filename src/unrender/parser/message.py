@@ -83,6 +83,9 @@ class MessageFold(Resumable):
                 self.reported = True
                 if event.call is not None:
                     self._failed.append(event.call)
+                if event.ends_reasoning:
+                    self._reasoning.write(self.content.removesuffix(event.text))
+                    self._content = StringIO()
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._ends[event.index] = event

@@ -20,6 +20,7 @@ from unrender.format import Format
 from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar
+from unrender.parser.quoting import Quoter
 from unrender.values.resumable import Resumable
 
 STATE_VERSION = 6
@@ -65,6 +66,17 @@ class Transcript(Resumable):
     def __iter__(self) -> Iterator[tuple[bool | None, str]]:
         """Yield the stretches of text."""
         return ((special, "".join(pieces)) for special, pieces in self.stretches)
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(text for _, text in self)
+
+    @property
+    def quoted_text(self) -> str:
+        """The text so far, in which a special token spelled out in ordinary text has another first character."""
+        quoter = Quoter(self.special_tokens)
+        return "".join(quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self)
 
     def state(self) -> dict[str, Any]:
         """Return the record as JSON data."""

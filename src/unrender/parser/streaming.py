@@ -347,7 +347,7 @@ class Parser(Resumable):
         This method must be called before the first text.
         """
         # If `<call>` isn't in the vocabulary, the model starts calls with ordinary tokens, so `<call>` must not be quoted.
-        if not self._transcript.stretches:
+        if not any(text for _, text in self._transcript):
             self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
             self._transcript.special_tokens = self._quoter.tokens
 
@@ -407,21 +407,18 @@ class Parser(Resumable):
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
         """End the output, and return the last events. A second call returns no events.
 
-        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk; passing it
-        here is faster than feeding it.
+        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk, which is fed
+        first.
         """
-        # After the reason "length", only the end of the text was cut off, so feed the text first.
-        if text != "" and (self._finished or type(text) is not str or reason == "length"):
+        if text != "":
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []
         self._finished = True
         tail = self._leave_flow()
-        if text:
-            self._transcript.add(text, None)
         machine = self._machine
         machine.length_limited = reason == "length"
-        events = self._emit(machine.finish(tail + self._quoter.release() + text))
+        events = self._emit(machine.finish(tail + self._quoter.release()))
         last = self._cleaner.finish()
         self._fold.add(last)
         last += [*self._unread(), MessageFinished()]
@@ -488,14 +485,10 @@ class Parser(Resumable):
         return other
 
     @property
-    def _reported(self) -> bool:
-        """True if a `Malformed` event was emitted."""
-        return self._fold.reported
-
-    @property
-    def _written_ids(self) -> Mapping[str, str]:
-        """The ids of calls as the model wrote them, by the ids of the calls. Empty for generated ids."""
-        return self._machine.ids.written
+    def _record(self) -> Transcript:
+        """The text so far, and the parser's options."""
+        self._account()
+        return self._transcript
 
     @property
     def _made_ids(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -60,19 +60,22 @@ class Attributed:
     sampled_certain: bool = True
     """True if the positions of all text that the model wrote are certain."""
 
-    def pieces(self, encoder: PromptEncoder, messages: Sequence[Any]) -> list[tuple[str, bool]]:
+    def pieces(
+        self, encoder: PromptEncoder, messages: Sequence[Any], *, special: Collection[int] = ()
+    ) -> list[tuple[str, bool]]:
         """Return text pieces for a `PromptEncoder`. The flag of a piece is true for message text, which is never encoded as special tokens.
 
+        `special` contains the indices of messages in which special tokens are allowed.
         Raises `TokenizerError` if a message contains the text of a special token and its position isn't certain.
         """
         if not self.bodies_certain:
             for index, text in texts_of(messages):
-                if (found := encoder.spelled(text)) is not None:
+                if index not in special and (found := encoder.spelled(text)) is not None:
                     raise TokenizerError(
                         f"messages[{index}]: holds {found!r}, the text of a special token, and it is not certain where the prompt "
                         "has it; take it out of the message"
                     )
-        return [(part.text, part.body and not part.sampled) for part in self.parts]
+        return [(part.text, part.body and not part.sampled and part.message not in special) for part in self.parts]
 
 
 def attributed_prompt(

@@ -84,7 +84,8 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
         if kind in _FOLLOWING:
             # Collect the names of the arguments, because duplicates are reported.
             if state in _KEYED and len(stack) == 1:
-                keys += text[at:end] if state == KEY_STRING else found.group(str(kind))[1:].rstrip(": \t\n\r")
+                key = text[at:end] if state == KEY_STRING else found.group(str(kind))[1:]
+                keys += key.rstrip(": \t\n\r") if kind == "key" else key  # `":` may be the start of the key `:a`.
             state = _FOLLOWING[kind]
         elif kind == "comma":
             comma = end - 1

@@ -412,7 +412,7 @@ def test_results_of_failed_and_unknown_calls_go_by_their_ids():
     calls = (*parser.message.tool_calls, *parser.message.failed_calls)
     results = [call.result(f"{call.name} {call.status}") for call in calls]
 
-    new = turn.next(ParsedAnswer(text=answer, parser=parser), results)
+    new = turn.next(ParsedAnswer(parser=parser), results)
 
     assert [(call.name, call.offered, call.status) for call in calls] == [
         ("now", True, "complete"),
@@ -435,3 +435,27 @@ def test_a_call_that_was_cut_off_is_an_error_unless_it_is_text():
     assert turn.next(answer, [AGAIN], unfinished="text").prompt.endswith(f"{answer}<end><user>Bye<end><assistant>")
     result = {"role": "tool", "content": "cut off"}
     assert turn.next(answer, [result], unfinished="text").prompt.endswith(f"{answer}<end><tool>cut off<end><assistant>")
+
+
+TWO_ENDS = PLAIN.replace("</>", "<|im_end|>{% if m.role == 'assistant' %}<|endofturn|>{% endif %}")
+
+
+@pytest.mark.parametrize("sampled", ["", "<|im_end|>", "<|im_end|><|endofturn|>", "<|im_end|></s>"])
+def test_an_end_of_several_tokens_is_written_once(sampled):
+    """A model stops after any of them; what is left of the end is appended."""
+    turn = chat(TWO_ENDS).prepare([ASK])
+    rest = "<|im_end|><|endofturn|>".removeprefix(sampled) if "</s>" not in sampled else ""
+
+    assert turn.stop == ("</s>", "<|im_end|>")
+    assert turn.parse(f"Hi!{sampled}").content == "Hi!"
+    assert (
+        turn.next(f"Hi!{sampled}", [AGAIN]).prompt == f"{turn.prompt}Hi!{sampled}{rest}<user>Bye<|im_end|><assistant>"
+    )
+
+
+def test_the_first_token_of_an_end_is_no_end_where_it_occurs_elsewhere():
+    """A tag that also ends other parts doesn't stop generation."""
+    said = "{% if m.reasoning %}<|open|>{{ m.reasoning }}<|close|>{% endif %}{{ m.content }}"
+    source = PLAIN.replace("{{ m.content }}", said).replace("</>", "<|close|><|end|>")
+
+    assert chat(source).prepare([ASK]).stop == ("<|close|><|end|>", "</s>")

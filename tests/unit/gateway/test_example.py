@@ -13,6 +13,7 @@ from cases import cases
 from unrender.cli.serving import _model
 from unrender.gateway import example
 from unrender.gateway.backends.backend import free_cores
+from unrender.gateway.example import EXAMPLE
 from unrender.gateway.failure import Failure
 
 MODEL = b"GGUF and so on"
@@ -77,7 +78,14 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
     monkeypatch.setattr("unrender.gateway.backends.llama_server.llama_cpp", object)
     given = {"example_model": True, "constrain": "never", "threads": 3}
 
-    served = {"path": str(tmp_path / "m.gguf"), "constrain": "never", "threads": 3, "backend": "gguf", "aliases": "*"}
+    served = {
+        **EXAMPLE,
+        "path": str(tmp_path / "m.gguf"),
+        "constrain": "never",
+        "threads": 3,
+        "backend": "gguf",
+        "aliases": "*",
+    }
     assert _model(given) == served
     assert capsys.readouterr().err == ""
 

@@ -33,11 +33,20 @@ def test_silent_engine_is_waited_for_with_pings():
 @pytest.mark.parametrize("stream", [True, False])
 def test_engine_that_fails_first_gives_a_status(stream):
     """An engine that fails before the first piece gives a status and an error in the API's shape, streamed or not."""
-    for status, found in ((None, 502), (400, 400), (503, 503), (500, 502)):
+    for status, found in ((None, 502), (400, 400), (429, 429), (503, 503), (500, 502)):
         answer = asked(served(Told([EngineError("its words", status=status)])), stream=stream)
 
         assert answer.status_code == found
         assert "its words" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit_error"), (503, "overloaded_error")])
+def test_busy_engine_says_when_to_come_again(status, kind):
+    """The engine's `retry-after` reaches the client."""
+    answer = asked(served(Told([EngineError("its words", status=status, retry_after="30")])))
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (status, "30")
+    assert answer.json()["error"]["type"] == kind
 
 
 @pytest.mark.slow

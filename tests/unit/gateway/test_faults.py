@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import logging
 import socket
 import time
 from contextlib import asynccontextmanager
@@ -176,8 +177,10 @@ def test_template_that_fails_is_a_400():
 
 
 @pytest.mark.slow
-def test_answers_end_when_the_shutdown_timeout_is_over():
-    """After a signal, answers go on and new connections are refused. After the timeout, the answers and the engine's work end."""
+def test_answers_end_when_the_shutdown_timeout_is_over(caplog):
+    """After a signal, answers go on and new connections are refused. After the timeout, streams end with an error, and the engine's work
+    ends.
+    """
 
     async def run():
         engine = Told(["Hello", 60.0, "never"])
@@ -190,6 +193,14 @@ def test_answers_end_when_the_shutdown_timeout_is_over():
             ends = await asyncio.gather(*streams, return_exceptions=True)
             return engine.closed, ends
 
-    closed, ends = asyncio.run(run())
+    with caplog.at_level(logging.INFO):
+        closed, ends = asyncio.run(run())
     assert closed == 3
-    assert all(b"never" not in str(end).encode() for end in ends)
+    for path, (status, body) in zip(PATHS, ends, strict=True):
+        assert status == 200
+        assert b"Hello" in body
+        assert ENDS[path] in body
+        assert b"the gateway is shutting down" in body
+        assert body.endswith(b"0\r\n\r\n")
+    assert "Traceback" not in caplog.text
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) <= 1

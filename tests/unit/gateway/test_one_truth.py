@@ -9,11 +9,13 @@ from itertools import cycle
 from typing import Any, get_args
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
 from unrender.gateway.answers.turns import Calls
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.openai import Usage
 
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
@@ -348,6 +350,84 @@ def test_an_answer_survives_a_healing_that_fails(api: str, said: str, fault: Eng
     assert comparable(found[0]) == comparable(found[1]) == comparable(found[2])
     assert len(engine.jobs) == 4
     assert asked(engine, attempts=1)["warnings"] == ["a call of 'get_weather' is malformed, and could not be healed"]
+
+
+def counts(application: Any, name: str, label: str) -> dict[str, float]:
+    """Return the values of a metric of the model by one label."""
+    text = application.state.gateway.metrics.text().decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    samples = families[f"unrender_{name}"].samples if f"unrender_{name}" in families else []
+    return {one.labels[label]: one.value for one in samples if one.name.endswith("_total") and one.value}
+
+
+@pytest.mark.parametrize(
+    ("rest", "result", "reading"),
+    [('"Rome"}}\n</tool_call>', "healed", "healed"), ("Sure.", "not_healed", "malformed")],
+)
+def test_healing_is_counted_and_logged(rest: str, result: str, reading: str, caplog: Any) -> None:
+    """The metrics and the log tell healed answers from others, and count the tokens that healing cost."""
+    caplog.set_level("INFO", "unrender.gateway")
+    application = served(Healer(MISQUOTED, rest), "json-tags")
+
+    posted(application, "/v1/chat/completions", json={"messages": HELLO, "tools": [TOOL]})
+
+    assert counts(application, "healings", "result") == {result: 1}
+    assert counts(application, "answers", "reading") == {reading: 1}
+    assert counts(application, "requests", "outcome") == {"ok": 1}
+    assert counts(application, "tokens", "kind")["healing"] >= len(chunked(rest, 5))
+    assert f'"healings": ["{result}"' in caplog.text
+
+
+@pytest.mark.parametrize(("limit", "jobs"), [(500, 2), (25, 1)])
+def test_a_call_is_healed_only_if_its_rest_fits(limit: int, jobs: int) -> None:
+    """The token limit of the request holds for both jobs together."""
+    engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
+    body = {"messages": HELLO, "tools": [TOOL], "max_tokens": limit}
+
+    posted(served(engine, "json-tags"), "/v1/chat/completions", json=body)
+
+    assert len(engine.jobs) == jobs
+
+
+@pytest.mark.parametrize("rest", ["Sure.", "Paris</city></get_weather>\n<get_weather><city>Rome"])
+def test_what_comes_back_is_checked(rest: str) -> None:
+    """In a format with raw values, text that the grammar forbids may still look like the rest of a call."""
+    broken = "Sure.\n<get_weather><town>Paris</town></get_weather>\n"
+    engine = Healer(broken, f"{rest}\n<get_weather><city>Paris</city></get_weather>")
+
+    application = served(engine, "tagged-key")
+    body = {"model": "m", "messages": HELLO, "tools": [TOOL]}
+    answer = posted(application, "/v1/chat/completions", json=body).json()
+
+    assert len(engine.jobs) > 1
+    assert "Sure.Sure." not in str(answer)
+    assert len(answer["choices"][0]["message"].get("tool_calls") or ()) <= 1
+
+
+def test_a_call_that_breaks_its_schema_is_never_silent() -> None:
+    """Without healing, the client gets the call with a warning, and the answer counts as mismatched."""
+    application = served(Told([MENDED.replace('"Rome"', "5"), FINISHED]), "json-tags")
+    body = {"messages": HELLO, "tools": [TOOL]}
+
+    answer = posted(application, "/v1/chat/completions", json=body).json()
+
+    assert answer["choices"][0]["finish_reason"] == "tool_calls"
+    assert answer["warnings"] == ["tool_calls[0]: the arguments violate the schema of 'get_weather'"]
+    assert counts(application, "answers", "reading") == {"mismatched": 1}
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [(None, "after 7 tokens; set a token limit"), (90, "after 7 of 90 tokens, at the end of"), (7, "")],
+)
+def test_an_answer_that_the_engine_cuts_off_says_so(limit: int | None, said: str) -> None:
+    """A limit that isn't the client's is named in a warning."""
+    engine = Told(["Hello", Piece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=7))])
+
+    answer = posted(served(engine), "/v1/chat/completions", json={"messages": HELLO, "max_tokens": limit}).json()
+
+    assert said in str(answer.get("warnings", ""))
+    assert bool(said) == ("warnings" in answer)
 
 
 def test_an_engine_that_dies_after_a_healed_call_costs_nothing() -> None:

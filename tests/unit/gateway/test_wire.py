@@ -12,7 +12,7 @@ from serving import Told
 from unrender.gateway.gateway import Keys
 
 CHAT = "/v1/chat/completions"
-HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\n"
+HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n"
 BODY = json.dumps(ASKED[CHAT]).encode()
 CHUNKED = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
 
@@ -115,7 +115,7 @@ def test_no_header_is_made_of_a_clients_words():
         request(CHAT, **{forged: 1}),
         request(CHAT, headers="x-request-id: a%0d%0ax-forged: 1\r\n"),
         request(CHAT, tools=[{"type": forged}]),
-        b"GET /v1/models/x%0d%0ax-forged:%201 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        b"GET /v1/models/x%0d%0ax-forged:%201 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
     ]
 
     answers, _ = heard(*requests)

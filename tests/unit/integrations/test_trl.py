@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import json
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from byte_tokenizer import byte_level, byte_tokenizer
 from letters import SOURCE, Letters
 
-from unrender import ChatTemplate, TemplateError
+from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.integrations.trl import install, masked, rollout_func
 
 CODE = (Path(__file__).resolve().parents[2] / "templates" / "python-calls.jinja").read_text(encoding="utf-8")
@@ -170,6 +172,7 @@ class Trainer:
 
     processing_class = byte_level(("<|user|>", "<|tool|>", "<|assistant|>", "<|end|>", "<tool_call>", "</tool_call>"))
     max_completion_length = 1000
+    args = SimpleNamespace(chat_template_kwargs=None)
 
 
 def now(n: int) -> dict[str, int]:
@@ -229,3 +232,104 @@ def test_rollouts_with_users():
     sampled, said = split(rollouts("Hi.<|end|>", "Bye.<|end|>", respond=lambda message: next(replies)))
 
     assert (sampled, said) == ("Hi.<|end|>Bye.<|end|>", "<|user|>And <|end|>?<|end|><|assistant|>")
+
+
+def said_of(columns):
+    """Return the roles and texts of a conversation after its prompt."""
+    (conversation,) = columns["conversation"]
+    return [(message["role"], message["content"]) for message in conversation]
+
+
+BROKEN, UNKNOWN = CALL.replace('{"n": 1}', "oops"), CALL.replace("now", "then")
+
+
+@pytest.mark.parametrize(
+    ("errors", "answer", "role", "found"),
+    [
+        ("results", BROKEN, "tool", "the call of 'now' could not be parsed"),
+        ("results", UNKNOWN, "tool", "unknown tool 'then'; expected one of ['now']"),
+        ("user", UNKNOWN, "user", "unknown tool 'then'; expected one of ['now']"),
+    ],
+)
+def test_a_failed_call_has_an_error_as_its_result(errors, answer, role, found):
+    """A model sees what was wrong, and a reward what came of it."""
+    columns = rollouts(answer, CALL, "Noon.<|end|>", errors=errors)
+
+    said = said_of(columns)
+    assert said[1][0] == role
+    assert found in json.loads(said[1][1])["error"]
+    assert [name for name, _ in said] == ["assistant", role, "assistant", "tool", "assistant"]
+    assert columns["ended"] == ["answered"]
+
+
+def test_a_reward_sees_messages_and_answers():
+    """A tool's text is no part of an answer, and each answer has its ids."""
+    columns = rollouts(CALL, "Noon.<|end|>")
+    (ids,), (spans,) = columns["completion_ids"], columns["answers"]
+
+    assert said_of(columns) == [("assistant", "Ok."), ("tool", '{"hour": 12}'), ("assistant", "Noon.")]
+    decoded = [Trainer.processing_class.decode(ids[start:end], skip_special_tokens=False) for start, end in spans]
+    assert decoded == [CALL, "Noon.<|end|>"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "settings", "why"),
+    [
+        (["Hi.<|end|>"], {}, "answered"),
+        ([CALL], {"turns": 1}, "turns"),
+        ([CALL[:-30]], {}, "length"),
+        ([CALL], {"longest": 50}, "length"),
+        ([BROKEN], {"errors": "end"}, "error"),
+    ],
+)
+def test_a_conversation_says_why_it_ended(answers, settings, why):
+    """One word for each row."""
+    assert rollouts(*answers, **settings)["ended"] == [why]
+
+
+def test_tools_may_be_async_and_run_side_by_side():
+    """Two calls wait for each other, one in the event loop and one in a thread."""
+    met = threading.Barrier(2, timeout=20)
+
+    async def later(n: int) -> str:
+        """Wait."""
+        await asyncio.to_thread(met.wait)
+        return f"later {n}"
+
+    def there(n: int) -> str:
+        """Wait."""
+        met.wait()
+        return f"there {n}"
+
+    tokenizer = Trainer.processing_class
+    call = CALL.removeprefix("Ok.\n").removesuffix("<|end|>")
+    answers = iter([call.replace("now", "later") + "\n" + call.replace("now", "there") + "<|end|>", "Done.<|end|>"])
+    made = rollout_func(
+        [later, there],
+        generate=lambda prompts, _: ([tokenizer.encode(next(answers)).ids for _ in prompts], None),
+        template=ChatTemplate.from_string(SOURCE, eos_token="<|end|>"),
+    )
+
+    columns = made([[{"role": "user", "content": "Hello"}]], Trainer())
+
+    assert [text for role, text in said_of(columns) if role == "tool"] == ["later 1", "there 1"]
+
+
+def test_the_trainers_template_variables_are_used():
+    """`GRPOConfig.chat_template_kwargs` sets them; an argument wins."""
+    source = "{{ mood | default('calm') }}" + SOURCE
+    template, tokenizer = ChatTemplate.from_string(source, eos_token="<|end|>"), Trainer.processing_class
+    trainer = Trainer()
+    trainer.args = SimpleNamespace(chat_template_kwargs={"mood": "wild"})
+    for settings, mood in (({}, "wild"), ({"chat_template_kwargs": {"mood": "shy"}}, "shy")):
+        made = rollout_func(
+            generate=lambda prompts, _: ([tokenizer.encode("Hi.<|end|>").ids], None), template=template, **settings
+        )
+        columns = made([[{"role": "user", "content": "Hello"}]], trainer)
+        assert tokenizer.decode(columns["prompt_ids"][0]).startswith(mood)
+
+
+def test_what_follows_an_error_is_one_of_three_words():
+    """Another word is an error when the function is made."""
+    with pytest.raises(RequestError, match="errors: expected one of results, user, end, found 'ignore'"):
+        rollout_func(errors="ignore")

@@ -134,5 +134,5 @@ def test_a_misspelled_variable_is_named_with_its_line():
     """A value that analysis puts in place of an undefined variable hides no mistake."""
     found = lint(ChatTemplate.from_string(SOUND.replace("message.content", "mesage.content")))
 
-    assert str(found[0]) == "undefined-name: line 6: 'mesage' is undefined; did you mean 'message'?"
+    assert str(found[0]) == "undefined-name: line 8: 'mesage' is undefined; did you mean 'message'?"
     assert "ordinary-messages-refused" not in [finding.rule for finding in found]

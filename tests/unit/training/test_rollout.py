@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_level
 
-from unrender import ChatTemplate, RequestError
-from unrender.errors import TokenizerError
+from unrender import ChatTemplate, Policy, RequestError
+from unrender.errors import ExtendError, TokenizerError
 from unrender.token_ids import PromptEncoder
 from unrender.training import Rollout
 
@@ -153,7 +156,7 @@ def test_branches_go_their_own_way(rollout, tokenizer):
     assert [
         text(tokenizer, branch.ids).count(f"<|tool|>{number}<|end|>") for number, branch in enumerate(branches)
     ] == [1, 1, 1]
-    assert all(branch._last.before is rollout._last for branch in branches)
+    assert all(branch._stretches[1] is rollout._stretches[1] for branch in branches)
     assert len(rollout.messages) == 2
     assert len(branches[0].messages) == 3
 
@@ -168,7 +171,7 @@ def test_a_turn_costs_what_it_adds(rollout, tokenizer, monkeypatch):
             worked.append(sum(len(piece) for piece, _ in listed))
             return super().continuation(listed)
 
-    rollout.encoder = Counting(tokenizer)
+    rollout.attach(Counting(tokenizer))
     for _ in range(12):
         message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
         rollout.extend([result(message)])
@@ -214,3 +217,139 @@ def test_a_place_that_is_not_certain_is_an_error(tokenizer):
     with pytest.raises(TokenizerError, match=r"messages\[0\]: holds '<\|end\|>'"):
         Rollout(template, tokenizer, [{"role": "user", "content": "a <|end|>"}])
     assert Rollout(template, tokenizer, [{"role": "user", "content": "a"}]).ids
+
+
+def loaded(rollout, template, tokenizer, way):
+    """Return a rollout that was saved and loaded, without its tokenizer for a pickle."""
+    match way:
+        case "pickle":
+            data = pickle.dumps(rollout)
+            assert b"tokenizer" not in data
+            return pickle.loads(data)
+        case "json":
+            return Rollout.from_dict(json.loads(json.dumps(rollout.to_dict())), template)
+        case "copy":
+            return copy.copy(rollout)
+    return copy.deepcopy(rollout)
+
+
+@pytest.mark.parametrize("way", ["pickle", "json", "copy", "deepcopy"])
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_rollout_travels(rollout, template, tokenizer, way, answered):
+    """It has the same row, and goes on as the original does; a long conversation is no problem."""
+    for number in range(200):
+        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        rollout.extend([result(message, f"{HOSTILE} {number}")])
+    if answered:
+        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+
+    other = loaded(rollout, template, tokenizer, way)
+
+    assert other.row() == rollout.row()
+    assert other.messages == rollout.messages
+    other.attach(tokenizer)
+    for one in (rollout, other):
+        if answered:
+            one.extend([result(message), {"role": "user", "content": "And Kyoto?"}])
+        one.sampled(tokenizer.encode("<think>\n\n</think>\n\nIt rains.<|end|>").ids)
+        one.extend([{"role": "user", "content": "Thanks!"}])
+    assert other.row() == rollout.row()
+    assert other.turn.prompt == text(tokenizer, other.ids) == rollout.turn.prompt
+    assert other.turn.known_ids == rollout.turn.known_ids
+
+
+def test_a_loaded_rollout_needs_a_tokenizer_only_to_go_on(rollout, template):
+    """The error says where to pass it; data of another version is refused."""
+    other = Rollout.from_dict(rollout.to_dict(), template)
+
+    with pytest.raises(RequestError, match=r"pass one to attach\(…\)"):
+        other.sampled([])
+    for data in ({}, {"version": 0}, {"version": 1}):
+        with pytest.raises(RequestError, match="expected"):
+            Rollout.from_dict(data, template)
+
+
+def test_errors_are_results(template, tokenizer):
+    """A failed call and one of an unknown tool take a result, so that a model can learn to recover."""
+    policy = Policy(unknown_tools="call", failed_calls="apart")
+    rollout = Rollout(template, tokenizer, [{"role": "user", "content": "Hi"}], tools=TOOLS, policy=policy)
+    answer = (CALL + CALL.replace("weather", "wind")[20:] + CALL.replace('"東京"', "oops")[20:]).removeprefix("<think>")
+
+    message = rollout.sampled(tokenizer.encode(f"<think>{answer}<|end|>").ids)
+    calls = (*message.tool_calls, *message.failed_calls)
+    rollout.extend([call.result(f"{call.name}: {call.status}") for call in calls])
+
+    assert [(call.name, call.offered, call.status) for call in calls] == [
+        ("weather", True, "complete"),
+        ("wind", False, "complete"),
+        ("weather", True, "invalid"),
+    ]
+    assert rollout.turn.prompt.endswith(
+        "<|end|><|tool|>weather: complete<|end|><|tool|>wind: complete<|end|><|tool|>weather: invalid<|end|><|assistant|>"
+    )
+    assert text(tokenizer, rollout.ids) == rollout.turn.prompt
+
+
+def test_a_marker_in_ordinary_tokens_is_text(rollout, tokenizer):
+    """The next turn goes on from the reading of the ids, not of their text."""
+    spelled = tokenizer.encode("A").ids + [
+        id for letter in "<|end|> and <tool_call>" for id in tokenizer.encode(letter).ids
+    ]
+
+    message = rollout.sampled([*tokenizer.encode("<think>\n\n</think>\n\n").ids, *spelled])
+    rollout.extend([{"role": "user", "content": "Go on."}])
+
+    assert message.content == "A<|end|> and <tool_call>"
+    assert rollout.turn.prompt.endswith("A<|end|> and <tool_call><|end|><|user|>Go on.<|end|><|assistant|>")
+
+
+@pytest.mark.parametrize("end", ["<|eot|>", "<|end|><|pad|><|pad|>", "<|eot|><|pad|>"])
+def test_foreign_special_tokens_at_the_end_are_an_end(template, end):
+    """A second end of the generation config and padding aren't content, but stay in the ids."""
+    tokenizer = byte_level((*SPECIAL, "<|eot|>", "<|pad|>"))
+    rollout = Rollout(template, tokenizer, [{"role": "user", "content": "Hi"}])
+    ids = tokenizer.encode(f"<think>\n\n</think>\n\nHi{end}").ids
+
+    assert rollout.sampled(ids).content == "Hi"
+    rollout.extend([{"role": "user", "content": "Bye"}])
+
+    assert rollout.turn.prompt.endswith(f"Hi{end}<|user|>Bye<|end|><|assistant|>")
+    assert text(tokenizer, rollout.ids) == rollout.turn.prompt
+
+
+def test_an_application_may_use_special_tokens(template, tokenizer):
+    """The text of system messages is read as the tokenizer reads it, unless the roles say otherwise."""
+    said = [{"role": "system", "content": "Think in <think>."}, {"role": "user", "content": "Why <think>?"}]
+    think = tokenizer.token_to_id("<think>")
+    default, none = (
+        Rollout(template, tokenizer, said, **roles).ids.count(think) for roles in ({}, {"special_roles": ()})
+    )
+
+    assert (default, none) == (1, 0)
+
+
+def test_a_row_for_each_prompt_that_was_rendered(tokenizer):
+    """A conversation whose old thoughts the template drops is rendered anew. Each row is what the model saw and sampled."""
+    template = ChatTemplate.from_string(
+        SOURCE.replace("message.reasoning_content", "loop.last and message.reasoning_content")
+    )
+    rollout = Rollout(template, tokenizer, [{"role": "user", "content": "Hi"}])
+    words, user = tokenizer.encode("<think>\nHm.\n</think>\n\nHi!<|end|>").ids, {"role": "user", "content": "Bye"}
+    rollout.sampled(words)
+    with pytest.raises(ExtendError):
+        rollout.fork().extend([user], thoughts="template")
+
+    rollout.extend([user], thoughts="template", split=True)
+    prompt = rollout.ids
+    rollout.sampled(words)
+    first, second = rollout.split()
+
+    assert (first.completion_ids, second.completion_ids) == (words, words)
+    assert second.prompt_ids == prompt
+    assert "Hm." not in text(tokenizer, prompt)
+    assert [row.turns for row in (first, second)] == [
+        [(row.prompt_length, len(row.input_ids))] for row in (first, second)
+    ]
+    assert pickle.loads(pickle.dumps(rollout)).split() == [first, second]
+    with pytest.raises(RequestError, match=r"2 prompts; use split\(\)"):
+        rollout.row()

@@ -11,7 +11,7 @@ Rule: Never guess. If the template's text isn't known for certain, raise `Extend
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -115,6 +115,10 @@ class Extender:
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
         return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
+
+    def resumed(self, messages: Sequence[Any]) -> Extender:
+        """Return a copy for a later turn, whose prompt contains `messages`."""
+        return self.begun(conversation_of(messages))
 
     def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
         """Return the turn that follows an answer. Raises `ExtendError` if the next prompt isn't known for certain, and `RequestError` for

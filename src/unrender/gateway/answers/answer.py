@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -67,7 +67,9 @@ class Answer:
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
         bound = engine.dialect and self.model.turns.constrain != "never"
-        heals = _HEALS if self.model.heals and bound and policy.tool_calls == "complete" else 0
+        # A healed answer contains text that isn't among the sampled ids.
+        healed = self.model.heals and bound and policy.tool_calls == "complete" and not self.ask.token_ids
+        heals = _HEALS if healed else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)
@@ -84,6 +86,11 @@ class Answer:
         if self.finished is not None:
             await self.finished(self.surface)
         yield last
+
+    @property
+    def limit(self) -> int | None:
+        """Token limit of the request, or else of the model."""
+        return self.ask.limit or self.model.max_tokens
 
     @property
     def usage(self) -> Usage:
@@ -104,7 +111,7 @@ class Answer:
     def keep(self, shelf: Shelf) -> None:
         """Store the answer for the next request of the conversation."""
         for choice in self.choices:
-            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf)
+            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf, self.surface.id)
 
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice = self.choices[index]
@@ -128,22 +135,14 @@ class Answer:
                             yield b"".join(held)
                             held.clear()
                         piece = await anext(pieces, None)
-                if not choice.broke:
-                    last = choice.finish()
-                    if choice.broke and not await self._can_heal(choice):
-                        last = choice.release()
+                last = await self._finished(choice)
             except EngineError as error:
-                self.errors.append(error.kind)
-                failed = choice.resumed
-                last = choice.release()
-                if not failed:
+                healing, last = choice.resumed, self._released(choice, error)
+                if not healing:
                     # Deliver the text received so far before reporting the error.
                     if text := b"".join([*held, self._frames(index, last)]):
                         yield text
                     raise _failure(error) from error
-                # The answer was there before its call was healed, so the client gets that answer, not the error.
-                _log.warning("request %s: healing failed: %s", self.request_id, error)
-                last += choice.finish()
             job = self._rest(index) if choice.broke else None
         yield b"".join([*held, await self._end(index, last)])
 
@@ -152,6 +151,7 @@ class Answer:
         choice = self.choices[index]
         # An engine that is stopped early doesn't report the prompt's token count, and some engines never do. The choices share the prompt,
         # so counting it for the first choice is enough.
+        cut_off = tuple(_cut_off(choice, self.ask.limit))
         if choice.usage is None and not index:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
@@ -159,9 +159,27 @@ class Answer:
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
+        lacking += (*cut_off, *choice.mismatched)
         lacking += tuple(f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
+
+    async def _finished(self, choice: Choice) -> list[Event]:
+        """End the choice, and return its last events. The choice holds them if a broken call can be healed."""
+        read_on = choice.broke
+        if read_on:
+            return [] if choice.fits(self.limit) else [*choice.release(), *choice.finish()]
+        last = choice.finish()
+        return last if not choice.broke or await self._can_heal(choice) else choice.release()
+
+    def _released(self, choice: Choice, error: EngineError) -> list[Event]:
+        """Return the events that remain after an engine's error. If healing failed, these are the rest of the answer without healing."""
+        self.errors.append(error.kind)
+        healing, last = choice.resumed, choice.release()
+        if not healing:
+            return last
+        _log.warning("request %s: healing failed: %s", self.request_id, error)
+        return last + choice.finish()
 
     def _frames(self, index: int, events: list[Event]) -> bytes:
         return self.surface.frames(index, events, self.choices[index].content_logprobs()) if events else b""
@@ -176,14 +194,14 @@ class Answer:
 
     async def _can_heal(self, choice: Choice) -> bool:
         # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
-        return await asyncio.to_thread(choice.can_heal, self.model.capabilities)
+        return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.limit)
 
     def _rest(self, index: int) -> Job:
         """Return the job that continues after the valid part of a broken call."""
         choice = self.choices[index]
         turn, grammar = choice.go_on()
         job = self._job(index)
-        limit = None if job.limit is None else max(job.limit - choice.counted.completion_tokens, 1)
+        limit = None if job.limit is None else job.limit - choice.counted.completion_tokens
         return replace(job, turn=self.model.sent(turn), grammar=grammar, limit=limit)
 
     async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
@@ -215,7 +233,7 @@ class Answer:
             turn=self.model.sent(self.prepared.turn),
             request_id=name,
             grammar=self.prepared.grammar,
-            limit=ask.limit,
+            limit=self.limit,
             sampling=ask.sampling,
             seed=None if ask.seed is None else ask.seed + index,
             logprobs=ask.logprobs,
@@ -253,6 +271,17 @@ class Answer:
             await queue.put(error)
 
 
+def _cut_off(choice: Choice, limit: int | None) -> Iterator[str]:
+    """Yield a warning if the engine cut the answer off before the request's token limit."""
+    if choice.outcome.reason != "length" or choice.usage is None:
+        return
+    tokens = choice.usage.completion_tokens
+    if limit is None:
+        yield f"the answer was cut off after {tokens} tokens; set a token limit to allow more"
+    elif tokens < limit:
+        yield f"the answer was cut off after {tokens} of {limit} tokens, at the end of the engine's context"
+
+
 def _failure(error: EngineError) -> Failure:
     """Return the error for the client: an invalid request if the engine reports one, otherwise an engine error."""
     # Check the message before the status: some engines report this with 500, others in a stream that began with 200.
@@ -264,5 +293,5 @@ def _failure(error: EngineError) -> Failure:
         return invalid(said, param="messages", code=CONTEXT)
     if error.status in (400, 413, 422):
         return invalid(f"the engine rejected the request: {error.message}")
-    kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
-    return Failure(kind, f"the engine failed: {error.message}")
+    kind = {429: Kind.LIMITED, 503: Kind.BUSY}.get(error.status or 0, Kind.ENGINE)
+    return Failure(kind, f"the engine failed: {error.message}", retry_after=error.retry_after or "1")

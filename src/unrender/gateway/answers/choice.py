@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -65,6 +66,10 @@ class Choice:
         self.resumed: bool = False
         """True if the engine was asked to heal a call."""
         self._finished = False
+        self.rewritten: int = 0
+        """Number of tokens that the engine generated to heal calls."""
+        self.mismatched: list[str] = []
+        """Warnings about complete calls whose arguments violate their tool's schema."""
         self.broken: int = 0
         """Number of `Malformed` events."""
         self.finish_reason: str | None = None
@@ -74,6 +79,10 @@ class Choice:
         """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
         """Token counts from the engine."""
+        self._ids: list[int] = []
+        self._prompt_ids: tuple[int, ...] = ()
+        self._scores: list[Mapping[str, Any]] = []
+        """Log probabilities of all tokens."""
         self._texts: list[str] = []
         self._ids_match = True
         """True while the engine sends ids, and the text of each piece contains the piece's special tokens."""
@@ -123,7 +132,11 @@ class Choice:
         # Ignore the engine's usage for a healed answer, since it covers only the last job.
         self.usage = None if self.resumed else piece.usage or self.usage
         self._tokens += piece.tokens
+        self.rewritten += piece.tokens if self.resumed else 0
+        self._ids += piece.ids
+        self._prompt_ids = self._prompt_ids or piece.prompt_ids
         if self._logprobs is not None:
+            self._scores += piece.logprobs
             self._early += piece.logprobs
             if piece.text:
                 self._place(self._logprobs, piece.text)
@@ -163,15 +176,20 @@ class Choice:
         self._finished = True
         return self._unbroken(self.parser.finish(self.finish_reason), 0)
 
-    def can_heal(self, engine: EngineCapabilities) -> bool:
-        """Return True if `go_on` can heal the broken call. If it can't, call `release`."""
+    def can_heal(self, engine: EngineCapabilities, limit: int | None) -> bool:
+        """Return True if `go_on` can heal the broken call within the token limit. If it can't, call `release`."""
         if self._heals <= 0:
             return False
         self._heals -= 1
         found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
         grammar = grammar_of(found, replace(engine, lazy=False)).grammar if found else None
         self._healing = (found, grammar) if found and grammar else None
-        return self._healing is not None
+        return self._healing is not None and self.fits(limit)
+
+    def fits(self, limit: int | None) -> bool:
+        """Return True if the rest of the broken call fits into the request's token limit."""
+        spent = self._tokens + sum(piece.tokens for piece in self._after)
+        return limit is None or (self._healing is not None and limit - spent >= self._healing[0].shortest)
 
     def go_on(self) -> tuple[unrender.Turn, EngineGrammar]:
         """Return the turn that continues after the valid part of the broken call, and its grammar. The remaining text is discarded."""
@@ -194,7 +212,8 @@ class Choice:
         """Return the held events of a broken call. If healing has failed, return to the answer as it was before, and end it."""
         failed = self._unhealed
         if failed is not None:
-            vars(self).update(failed, _tokens=self._tokens, healings=self.healings, resumed=True)
+            kept = {name: getattr(self, name) for name in ("_tokens", "rewritten", "healings", "resumed")}
+            vars(self).update({**failed, **kept})
         (events, tokens), after = self._broke or ([], 0), self._after
         self._broke, self._after = None, []
         self._heals = 0 if failed is not None or after else self._heals
@@ -208,13 +227,17 @@ class Choice:
         broke = (self._heals > 0 or self._unhealed is not None) and any(
             self._turn._breaks(event, self.parser) for event in events
         )
-        # The first events of a healed answer end the healed call, unless the engine ignored the grammar.
-        if self._unhealed is not None and events and not any(type(one) is unrender.ToolCallFinished for one in events):
-            broke = True
-        if broke:
+        if broke or (self._unhealed is not None and events and not self._obeyed(events)):
             self._broke = (events, tokens)
             return []
         return self._taken(events, tokens)
+
+    def _obeyed(self, events: Sequence[unrender.Event]) -> bool:
+        """Return True if the first events of a healed answer end the healed call, and the grammar allows the call's rest."""
+        assert self._healing is not None
+        ended = next((one.position for one in events if isinstance(one, unrender.ToolCallFinished)), None)
+        found = self._healing[0]
+        return ended is not None and found.accepts(self.text[found.cut : ended])
 
     @property
     def text(self) -> str:
@@ -227,7 +250,14 @@ class Choice:
         message: unrender.Message = self.parser.message if self._own is None else message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
-        return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
+        return Outcome(
+            message=message,
+            reason=reason,
+            stopped_by=self.stopped_by,
+            prompt_ids=self._prompt_ids,
+            token_ids=tuple(self._ids),
+            logprobs=tuple(self._scores),
+        )
 
     @property
     def counted(self) -> Usage:
@@ -285,7 +315,9 @@ class Choice:
             events = [replace(one, index=one.index - less) if isinstance(one, _OF_CALLS) else one for one in events]
         for one in events:
             self.broken += type(one) is unrender.Malformed
-            self.full = self.full or (type(one) is unrender.ToolCallFinished and one.index + 1 >= MAX_ITEMS)
+            if isinstance(one, unrender.ToolCallFinished):
+                self.full = self.full or one.index + 1 >= MAX_ITEMS
+                self._check(one)
         if self.full:
             # An engine may send many tokens at once. Calls after the last allowed one are not part of this answer.
             events = [one for one in events if not isinstance(one, _OF_CALLS) or one.index < MAX_ITEMS]
@@ -294,6 +326,13 @@ class Choice:
         if self._own is not None:
             self._own += events
         return events
+
+    def _check(self, event: unrender.ToolCallFinished) -> None:
+        """Add a warning if a complete call violates its tool's schema."""
+        call = self.parser.message.tool_calls[event.index + self._skipped]
+        with suppress(unrender.GrammarError):  # an invalid schema can't be used to validate the call
+            if event.status == "complete" and call.problems():
+                self.mismatched.append(f"tool_calls[{event.index}]: the arguments violate the schema of {call.name!r}")
 
     def _count_reasoning(self, events: Sequence[unrender.Event], tokens: int) -> None:
         # Reasoning can only be the first part of an answer. An answer that starts with any other event has no reasoning tokens. The first

@@ -34,6 +34,10 @@ class Model:
     tool_calls: Calls = "auto"
     repair: Repairs = "format"
     """Damaged calls to repair, as in `Policy`."""
+    max_tokens: int | None = None
+    """Token limit for requests without one; None if only the engine limits them."""
+    parallel_tool_calls: bool = True
+    """False if an answer has at most one call, whatever the request says."""
     heals: bool = True
     """True if an engine that supports grammars regenerates the rest of a broken call with a grammar."""
     created: int = 0

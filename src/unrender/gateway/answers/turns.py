@@ -14,10 +14,12 @@ import re
 import secrets
 import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
@@ -31,7 +33,8 @@ from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineG
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import conforms
-from unrender.limits import MAX_ITEMS, MAX_STORED
+from unrender.limits import MAX_ITEMS, MAX_MESSAGES, MAX_STORED
+from unrender.schema.reader import read_schema
 from unrender.types import Healing
 
 _WHOLE = ("structural_tag", "lark")
@@ -46,6 +49,11 @@ _NO_CALL = "tool_choice: the model made no call, and no grammar enforced one"
 _NO_JSON = "response_format: the content is not JSON, and no grammar enforced it"
 _WRONG = "response_format: the content doesn't match the schema, and no grammar enforced it"
 _THREADS = 2
+"""Threads that render prompts, and threads that build grammars. Only one of them is for clients that need much time."""
+_HEAVY = 0.1
+"""Seconds of recent work above which a client counts as one that needs much time."""
+_FADING = 10.0
+"""Seconds after which half of a client's work is forgotten."""
 _IMAGES = ("image", "image_url", "input_image")
 """Types of image parts."""
 _IMAGE_DATA = re.compile(r"data:image/[\w.+-]+;base64,")
@@ -153,20 +161,69 @@ _T = TypeVar("_T")
 
 
 class Workers:
-    """A thread pool in which each client uses one thread at a time.
+    """A thread pool in which each client uses one thread at a time, and clients that needed little time go first.
 
-    A client's later tasks wait for its earlier ones before they enter the pool's queue. A new client therefore waits for one task of each
-    client, not for all their tasks.
+    One thread is left to clients that recently needed little time. So a small request doesn't wait for the large ones of other clients.
     """
 
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
+        self._threads = threads
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self._spent: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        """Seconds that each client needed, which fade with time, and the time of its last task. Their number is limited."""
+        self._running: list[bool] = []
+        """One item per busy thread: True if its client needed much time."""
+        self._waiting: list[tuple[float, int, bool, asyncio.Future[None]]] = []
+        """Heap of the waiting tasks: seconds spent, order of arrival, True if their client needed much time."""
+        self._arrived = 0
 
     async def run(self, client: Hashable, work: Callable[[], _T]) -> _T:
         """Run `work` when it's this client's turn, and return its result. Work that is cancelled before its turn never starts."""
         async with self._turns.setdefault(client, asyncio.Lock()):
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            spent = self._seconds(client)
+            heavy = spent > _HEAVY
+            await self._thread(spent, heavy=heavy)
+            begun = time.monotonic()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            finally:
+                self._spent[client] = (spent + time.monotonic() - begun, time.monotonic())
+                self._spent.move_to_end(client)
+                if len(self._spent) > MAX_MESSAGES:
+                    self._spent.popitem(last=False)
+                self._free(heavy=heavy)
+
+    def _seconds(self, client: Hashable) -> float:
+        seconds, last = self._spent.get(client, (0.0, 0.0))
+        return seconds / (1 + (time.monotonic() - last) / _FADING)
+
+    def _fits(self, *, heavy: bool) -> bool:
+        return len(self._running) < self._threads and (not heavy or sum(self._running) < max(self._threads - 1, 1))
+
+    async def _thread(self, spent: float, *, heavy: bool) -> None:
+        """Wait for a thread."""
+        if self._fits(heavy=heavy):
+            self._running.append(heavy)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._arrived += 1
+        heappush(self._waiting, (spent, self._arrived, heavy, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._free(heavy=heavy)
+            raise
+
+    def _free(self, *, heavy: bool) -> None:
+        """Give a thread to the next task."""
+        self._running.remove(heavy)
+        while self._waiting and self._fits(heavy=self._waiting[0][2]):
+            _, _, heavy, turn = heappop(self._waiting)
+            if not turn.done():
+                self._running.append(heavy)
+                turn.set_result(None)
 
 
 @dataclass(kw_only=True)
@@ -187,7 +244,7 @@ class Turns:
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
     """Grammars by cache key. Their number is limited."""
     _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
-    _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
+    _builders: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-grammar"))
 
     async def warm_up(self) -> None:
         """Analyze the template before the first request needs it."""
@@ -217,7 +274,7 @@ class Turns:
         found = self._grammars.get(key)
         # A relaxed grammar has warnings for every request, so its result is "relaxed", not "cached".
         cached = found is not None and found.result == "built"
-        # Building a grammar may take seconds. Only one thread builds grammars, so that rendering can use the other cores.
+        # Building a grammar may take seconds.
         if found is None:  # a cached grammar is used at once, without waiting for others to be built
             found = await self._builders.run(
                 client, lambda: self._grammars.made(key, lambda: grammar_of(turn, engine), lambda _: 1)
@@ -230,15 +287,18 @@ class Turns:
             grammar_seconds=time.monotonic() - rendered,
         )
 
-    def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
-        """Store a finished answer for the next request of its conversation, unless the client received different text."""
+    def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf, id: str = "") -> None:
+        """Store a finished answer for the next request of its conversation, unless the client received different text.
+
+        `id` is the id of the completion.
+        """
         origin, message = prepared.origin, outcome.message
         # Don't store an answer with a stop string or a failed call, since the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
         if origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
         place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
-        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, weight=origin.weight))
+        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, id=id, weight=origin.weight))
 
     def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin]:
         """Return the turn and the origin of its prompt. If the conversation continues a stored answer, the prompt extends that answer."""
@@ -266,7 +326,11 @@ class Turns:
             raise _NotExtended("no_news", "expected a message after the last answer")
         if images != "shown" and any(_marked(message) is not message for message in news):
             raise _NotExtended("media", "the engine has its own image placeholder")
-        kept = shelf.all.find(history)
+        try:
+            kept = shelf.all.find(history, ask.previous)
+        except LookupError as error:
+            said = f"{error} the messages; send their reasoning back, or the id of the last completion in `metadata`"
+            raise _NotExtended("ambiguous", said) from None
         if kept is None:
             raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
         # Restore the original ids, which the prompt contains, since the client may have renamed the calls.
@@ -330,7 +394,11 @@ class Turns:
     def _keyed(self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None) -> tuple[Turn, Origin, Hashable | None]:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
+        _check_schema(turn)
         _check_media(turn, engine)
+        if ask.token_ids and (turn.media or not engine.token_ids):
+            what = "with images" if engine.token_ids else "by the engine"
+            raise invalid(f"return_token_ids: not supported {what}", param="return_token_ids")
         # Replace images only in rendered prompts, since an extended prompt already contains `IMAGE`.
         if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)
@@ -339,6 +407,15 @@ class Turns:
             origin = replace(origin, weight=weight_of(turn))
         due = engine.dialect and self._constrained(turn, engine)
         return turn, origin, _key(turn, engine) if due else None
+
+
+def _check_schema(turn: Turn) -> None:
+    """Raise `Failure` for a response format whose schema is invalid, as OpenAI's API does."""
+    if turn.request.response_schema is not None:
+        try:
+            read_schema(turn.request.response_schema)
+        except GrammarError as error:
+            raise invalid(f"response_format: invalid schema: {error}", param="response_format") from error
 
 
 def _check_media(turn: Turn, engine: EngineCapabilities) -> None:

@@ -29,6 +29,8 @@ class EngineCapabilities:
     obeys: bool = False
     """True if no grammar is needed, because the output is always well-formed."""
     logprobs: bool = False
+    token_ids: bool = False
+    """True if the engine returns the token ids of prompts and answers."""
     sampling: frozenset[str] = frozenset()
     """Names in `Job.sampling` that have an effect."""
     seed: bool = True
@@ -87,7 +89,7 @@ class Piece(NamedTuple):
     tokens: int = 1
     """Number of tokens in the piece. If the engine doesn't report the number, a piece counts as one token."""
     finish: str | None = None
-    """Finish reason in the last piece: "stop" or "length"."""
+    """Finish reason in the last piece: "stop", "length" or "content_filter"."""
     usage: Usage | None = None
     """Token counts from the engine, in the last piece."""
     logprobs: tuple[Mapping[str, Any], ...] = ()
@@ -98,6 +100,8 @@ class Piece(NamedTuple):
     """Token ids of the piece, if the engine sends them."""
     special: SpecialTokens | None = None
     """Special tokens of the piece; None if the engine doesn't send ids."""
+    prompt_ids: tuple[int, ...] = ()
+    """Token ids of the prompt, in the first piece, if they are known."""
 
 
 _IMPOSSIBLE = -9999.0
@@ -116,17 +120,38 @@ def scored(text: str, logprob: float) -> dict[str, Any]:
     return {"token": text, "logprob": value, "bytes": list(text.encode(errors="replace"))}
 
 
+_SECRETS = re.compile(
+    r"""(?<=://)[^/\s@]+(?=@)  # the password in http://user:password@host
+    | (?<=\bbearer\ )\S+ | (?<=\bbasic\ )\S+
+    | \b(?:sk|pk|rk|hf|gsk|xai|ghp|nvapi)[-_][\w-]{8,}  # API keys as vendors write them
+    | (?:api[-_ ]?key|token|password|secret)["']?\s*[:=]\s*["']?[^\s"',;]{4,}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Matches text of an engine that looks like a key or a password."""
+
+
 class EngineError(Exception):
     """Raised if the engine is unreachable, rejects the job, or fails during the answer.
 
-    `message` is sent to clients. `where`, the engine's address, is only logged, since clients must not see it.
+    `message` is sent to clients. `where`, the engine's address, is only logged, since clients must not see it. Text that looks like a key or
+    a password is replaced in both.
     """
 
-    def __init__(self, message: str, *, where: str = "", status: int | None = None, transient: bool = False) -> None:
-        super().__init__(f"{where}: {message}" if where else message)
-        self.message = message
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str = "",
+        status: int | None = None,
+        transient: bool = False,
+        retry_after: str = "",
+    ) -> None:
+        self.message = _SECRETS.sub("***", message)
+        super().__init__(f"{_SECRETS.sub('***', where)}: {self.message}" if where else self.message)
         self.status = status
         """HTTP status from the engine, if there is one."""
+        self.retry_after = retry_after
+        """The engine's `retry-after` header; "" if there is none."""
         self.transient = transient
         """True if the same job may succeed when it is sent again."""
 

@@ -19,7 +19,7 @@ _TOKENIZE = "/tokenize"
 _TOKENS_IN = "/inference/v1/generate"
 """Path for prompts as token ids, with images."""
 _UNLIMITED = 4096
-"""Default value of `max_tokens`, used if the engine doesn't report its context size. Without `max_tokens`, engines stop after 16 tokens."""
+"""Default value of `max_tokens` if the room in the context is unknown. Without `max_tokens`, engines stop after 16 tokens."""
 _SAMPLED = (
     *sorted(_COMMON | _MORE),
     *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
@@ -49,17 +49,10 @@ class Completions(HttpEngine):
         return EngineCapabilities(logprobs=True, sampling=self.sampling)
 
     def _reader(self, job: Job) -> Reader:
-        finished = False
-
         def read(line: bytes) -> tuple[list[Piece], bool]:
-            nonlocal finished
-            data = event(line, self._where)
             # The usage follows the piece with the finish reason, so the stream ends only with `[DONE]`.
-            if data is None and not finished:
-                raise EngineError("the engine closed the stream before its final event", where=self._where)
-            pieces = [] if data is None else self._pieces(data, job.logprobs)
-            finished = finished or any(piece.finish for piece in pieces)
-            return pieces, data is None
+            data = event(line, self._where)
+            return ([], True) if data is None else (self._pieces(data, job.logprobs), False)
 
         return read
 
@@ -91,7 +84,10 @@ class Completions(HttpEngine):
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
             known = tuple(ids) if isinstance(ids, list) and all(map(_is_id, ids)) else ()
-            found.append(Piece(text, tokens, choice.ending("finish_reason"), None, logprobs, ids=known))
+            asked = choice.get("prompt_token_ids")
+            prompt = tuple(asked) if isinstance(asked, list) and all(map(_is_id, asked)) else ()
+            finish = choice.ending("finish_reason")
+            found.append(Piece(text, tokens, finish, None, logprobs, ids=known, prompt_ids=prompt))
         if isinstance(data.get("usage"), dict):
             usage = Usage(
                 prompt_tokens=data.number("usage", "prompt_tokens"),
@@ -122,10 +118,9 @@ class Completions(HttpEngine):
         self._context = known.number("max_model_len")
 
     async def _limit(self, job: Job) -> int:
-        """Return the maximum number of tokens to generate, which never exceeds the remaining context.
+        """Return the maximum number of tokens to generate: the request's limit, or less if the context is known to have less room.
 
-        The engine treats null as 16, and rejects a value that exceeds the context. Most prompts are short enough that their tokens needn't
-        be counted, since a token has at least one byte.
+        The engine treats null as 16, and rejects a value that exceeds the context.
         """
         # A prompt has at most as many tokens as bytes, e.g. two for "Hi". If that many fit in addition to the limit, counting isn't
         # necessary.
@@ -139,8 +134,9 @@ class Completions(HttpEngine):
         if counted is not None and counted >= context:
             said = f"the maximum context length is {context} tokens, and the prompt has {counted}"
             raise EngineError(said, where=self._where, status=400)
-        room = _UNLIMITED if counted is None else context - counted
-        return room if job.limit is None else min(job.limit, room)
+        if counted is None:  # then only the engine knows the room
+            return job.limit or min(_UNLIMITED, context // 2 or _UNLIMITED)
+        return min(job.limit or context, context - counted)
 
 
 class VLLM(Completions):
@@ -169,7 +165,7 @@ class VLLM(Completions):
 
         An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
         """
-        return replace(super().capabilities, dialect="structural_tag", images="shown")
+        return replace(super().capabilities, dialect="structural_tag", images="shown", token_ids=True)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
@@ -190,7 +186,9 @@ class VLLM(Completions):
                     ids += piece.ids
                     finished = finished or bool(piece.finish)
                     found = tuple(special[id] for id in piece.ids if id in special)
-                    yield piece._replace(special=SpecialTokens(known, found) if piece.ids else None)
+                    yield piece._replace(
+                        special=SpecialTokens(known, found) if piece.ids else None, prompt_ids=tuple(prompt)
+                    )
         except EngineError as error:
             if error.status == 404:  # The engine was probably restarted with a release that lacks this path.
                 self._takes_ids = None

@@ -6,9 +6,11 @@ necessarily complete: the reader has to check for the engine's final event.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -21,7 +23,17 @@ SHOWN = 300
 _MOST = 10**12
 """Upper limit for valid token counts."""
 _TRANSIENT = (502, 503, 504)
+_WAIT = re.compile(r"[0-9A-Za-z,: ]{1,40}")
+"""Matches a valid `retry-after` header: seconds or a date."""
+_BYTE_ORDER_MARK = "\ufeff".encode()
+"""Bytes that may precede the first event of a stream."""
+_FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
+"""Finish reasons of engines, as in `Piece.finish`. All others are "stop"."""
 _decode = json.JSONDecoder().raw_decode
+_KEPT = 4.0
+"""Seconds for which an unused connection is kept. llama-server and vLLM close connections after 5 seconds."""
+_END = 0.02
+"""Maximum time to wait for the end of a response after the final event, in seconds. Only then, the connection can be used again."""
 _QUICK = aiohttp.ClientTimeout(total=10)
 """Timeout for all requests except those that generate answers."""
 
@@ -35,9 +47,13 @@ class Connection:
 
     def __init__(self, url: str, *, key: str = "", idle_timeout: float = 300.0) -> None:
         self.url: str = url.rstrip("/")
+        self._key = key
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_timeout)
         self._session: aiohttp.ClientSession | None = None
+        """Keeps connections open for the next request, since opening one costs as much as a short answer."""
+        self._fresh: aiohttp.ClientSession | None = None
+        """Opens a new connection for each request."""
 
     async def lines(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
@@ -49,7 +65,7 @@ class Connection:
         async with self._request(path, body, headers, self._timeout) as response:
             # A line may arrive in thousands of reads. Joining the parts after each read would copy the line thousands of times.
             rest: list[bytes] = []  # an unfinished line, joined once
-            size = 0
+            size, mark = 0, _BYTE_ORDER_MARK
             while chunk := await response.content.readany():
                 rest.append(chunk)
                 size += len(chunk)
@@ -57,6 +73,7 @@ class Connection:
                     lines = b"".join(rest).split(b"\n")
                     last = lines.pop()
                     rest, size = [last], len(last)
+                    lines[0], mark = lines[0].removeprefix(mark), b""
                     if left := [line for line in lines if line]:
                         yield left
                 # The limit applies to one line, not to the answer: `size` counts only the unfinished line.
@@ -80,9 +97,24 @@ class Connection:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in filter(None, (self._session, self._fresh)):
+            await session.close()
+        self._session = self._fresh = None
+
+    async def _sent(self, method: str, where: str, **said: Any) -> aiohttp.ClientResponse:
+        """Send a request. If a connection that was kept open turns out to be closed, send it again over a new one."""
+        # Create the sessions here, since they belong to the running event loop.
+        if self._session is None or self._fresh is None:
+            self._session = _session(aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT))
+            self._fresh = _session(aiohttp.TCPConnector(limit=0, force_close=True))
+        reused: list[bool] = []
+        try:
+            return await self._session.request(method, where, allow_redirects=False, trace_request_ctx=reused, **said)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            # The engine closed the connection while nothing was sent, so it hasn't seen the request.
+            if not reused:
+                raise
+            return await self._fresh.request(method, where, allow_redirects=False, **said)
 
     @asynccontextmanager
     async def _request(
@@ -94,21 +126,18 @@ class Connection:
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         where, response = f"{self.url}{path}", None
         own = {**self._headers, **(headers or {})}
-        # Create the session here, since it belongs to the running event loop. Each request has its own connection, since llama-server
-        # closes unused connections without notice.
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, force_close=True),
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
         try:
-            async with self._session.request(
-                "GET" if body is None else "POST", where, json=body, headers=own, timeout=timeout, allow_redirects=False
-            ) as response:
+            method = "GET" if body is None else "POST"
+            async with await self._sent(method, where, json=body, headers=own, timeout=timeout) as response:
                 if response.status != 200:
                     said = f"{response.status} {_reason(await response.content.read(MAX_LINE))}"
-                    transient = response.status in _TRANSIENT
-                    raise EngineError(said, where=where, status=response.status, transient=transient)
+                    raise EngineError(
+                        said.replace(self._key, "***") if self._key else said,
+                        where=where,
+                        status=response.status,
+                        transient=response.status in _TRANSIENT,
+                        retry_after=wait if _WAIT.fullmatch(wait := response.headers.get("retry-after", "")) else "",
+                    )
                 yield response
         except TimeoutError as error:
             raise EngineError("the engine doesn't respond", where=where, transient=response is None) from error
@@ -117,6 +146,22 @@ class Connection:
             begun = response is not None and bool(response.content.total_bytes)
             said = "the engine closed the stream" if response else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
+
+
+def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    """Return a session that appends True to `trace_request_ctx` if a request uses a connection again."""
+    trace = aiohttp.TraceConfig()
+
+    async def reused(_: aiohttp.ClientSession, context: Any, __: Any) -> None:
+        if context.trace_request_ctx is not None:
+            context.trace_request_ctx.append(True)
+
+    trace.on_connection_reuseconn.append(reused)
+    jar = aiohttp.DummyCookieJar()
+    return aiohttp.ClientSession(connector=connector, cookie_jar=jar, trace_configs=[trace])
+
+
+_CUT = "the engine closed the stream before its final event"
 
 
 class HttpEngine:
@@ -147,6 +192,7 @@ class HttpEngine:
         """Yield the pieces of the engine's answer."""
         body, read = await self._body(job), self._reader(job)
         left: int | None = None
+        finished = False
         async with aclosing(self._connection.lines(self._path(job), body, job.headers)) as reads:
             async for lines in reads:
                 left = len(lines)
@@ -154,12 +200,18 @@ class HttpEngine:
                     left -= 1
                     pieces, last = read(line)
                     for piece in pieces:
+                        finished = finished or piece.finish is not None
                         yield piece._replace(more=True) if left else piece
+                    if last and not finished:
+                        raise EngineError(_CUT, where=self._where)
                     if last:
+                        with suppress(TimeoutError, EngineError):
+                            async with asyncio.timeout(_END):
+                                await anext(reads, None)
                         return
-        raise EngineError(
-            "the engine closed the stream before its final event", where=self._where, transient=left is None
-        )
+        # Some engines end a complete answer without the final event.
+        if not finished:
+            raise EngineError(_CUT, where=self._where, transient=left is None)
 
     async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:
         """Return the JSON object from a path."""
@@ -186,7 +238,7 @@ class Said(dict[str, Any]):
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
-            raise EngineError(f"expected an object, found {value!r:.80}", where=where)
+            raise EngineError(f"expected an object, found {type(value).__name__}", where=where)
         # Some engines respond with 200 and report the error in the body.
         if error := value.get("error"):
             code = error.get("code") if isinstance(error, dict) else None
@@ -198,7 +250,7 @@ class Said(dict[str, Any]):
         """Return the string field `name`, or "" if it is absent. Raises `EngineError` if the field has another type."""
         text = self.get(name)
         if text is not None and not isinstance(text, str):
-            raise EngineError(f"{name}: expected text, found {text!r:.80}", where=self._where)
+            raise EngineError(f"{name}: expected text, found {type(text).__name__}", where=self._where)
         return text or ""
 
     def listed(self, name: str) -> list[Said]:
@@ -207,7 +259,7 @@ class Said(dict[str, Any]):
         """
         found = self.get(name)
         if found is not None and not isinstance(found, list):
-            raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=self._where)
+            raise EngineError(f"{name}: expected a list of objects, found {type(found).__name__}", where=self._where)
         return [Said(item, self._where) for item in found or ()]
 
     def number(self, *names: str) -> int:
@@ -218,9 +270,9 @@ class Said(dict[str, Any]):
         return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
 
     def ending(self, name: str) -> str | None:
-        """Return the finish reason in the field `name`, "stop" or "length"; None before the end."""
+        """Return the finish reason in the field `name`, as in `Piece.finish`; None before the end."""
         reason = self.text(name)
-        return None if not reason else "length" if reason == "length" else "stop"
+        return _FINISHES.get(reason, "stop") if reason else None
 
 
 def parsed(data: bytes, where: str) -> Any:
@@ -230,7 +282,8 @@ def parsed(data: bytes, where: str) -> Any:
         value, end = _decode(text)  # for a short line, this takes half as long as `json.loads`
         return value if end == len(text) else json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EngineError(f"expected JSON, found {data[:SHOWN]!r}", where=where) from error
+        # The data may be text of the model, which is neither logged nor sent.
+        raise EngineError(f"expected JSON, found {len(data)} bytes of something else", where=where) from error
 
 
 def event(line: bytes, where: str) -> Said | None:

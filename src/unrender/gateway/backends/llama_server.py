@@ -37,6 +37,8 @@ _TRIGGERS = {"word": 1, "pattern": 2}
 _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 SLOTS = 4
 """Number of answers that a server in this process generates in parallel. Further requests wait."""
+_MAGIC = b"GGUF"
+"""First bytes of a file with weights."""
 _ERRORS = 1
 """Log level of llama.cpp in this process."""
 
@@ -157,6 +159,10 @@ def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) 
     xllamacpp = llama_cpp()
     if not Path(path).is_file():
         raise invalid(f"path: {path}: no such file", param="path")
+    with Path(path).open("rb") as file:
+        if (found := file.read(len(_MAGIC))) != _MAGIC:  # llama.cpp would report this in ten lines
+            said = f"path: {path}: expected a GGUF file, which starts with {_MAGIC!r}, found {found!r}"
+            raise invalid(f"{said}; a template is `template` or --model", param="path")
     parameters = xllamacpp.CommonParams()
     parameters.model.path = path
     parameters.n_ctx = context

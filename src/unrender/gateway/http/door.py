@@ -6,6 +6,7 @@ h11 still parses the requests. A connection is closed if the client doesn't send
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -13,6 +14,22 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_SECONDS = 10.0
 """Time limit for a request's head, in seconds. The limit applies from the time a connection is opened or an answer ends."""
+
+HEAD_BYTES = 16_384
+"""Maximum size of a request's path and headers together, in bytes."""
+
+
+def _problem(scope: Any) -> bytes:
+    """Return the reason why a request's head is refused; empty if there is none."""
+    names = [name for name, _ in scope["headers"]]
+    # A proxy in front may trust the other one of the two, and see the body's end, and so the next request, at another place.
+    if b"transfer-encoding" in names and b"content-length" in names:
+        return b"expected either Content-Length or Transfer-Encoding, found both"
+    # h11 only limits an incomplete head, and a head that arrives at once is complete.
+    size = len(scope["raw_path"]) + len(scope["query_string"]) + sum(map(len, names))
+    if size + sum([len(value) for _, value in scope["headers"]]) > HEAD_BYTES:
+        return b"expected at most %d bytes of headers, found more" % HEAD_BYTES
+    return b""
 
 
 class Door(H11Protocol):
@@ -33,6 +50,11 @@ class Door(H11Protocol):
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         """Run the application, and write streamed chunks directly to the transport."""
+        if problem := _problem(scope):
+            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+            await send({"type": "http.response.start", "status": 400, "headers": headers})
+            await send({"type": "http.response.body", "body": problem})
+            return
         cycle, transport, flow, chunked = self.cycle, self.transport, self.flow, False
 
         async def write(message: Any) -> None:
@@ -49,7 +71,9 @@ class Door(H11Protocol):
                     message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
 
-        await self._application(scope, receive, write)
+        # At the end of a shutdown, uvicorn cancels the requests. It would log a traceback for each of them.
+        with suppress(asyncio.CancelledError):
+            await self._application(scope, receive, write)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the time limit for the first request's head."""

@@ -22,9 +22,10 @@ from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway
-from unrender.gateway.http.body import EventStream, Gone, Headers, Receive, Send, read_json
+from unrender.gateway.http.stream import EventStream, Headers, Send
 from unrender.gateway.record import Record
 from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface
+from unrender.gateway.uploads import Gone, Receive
 from unrender.limits import MAX_REMARK
 
 _log = logging.getLogger("unrender.gateway")
@@ -36,7 +37,6 @@ _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _FORWARDED = ("traceparent", "tracestate")
 """Headers that are forwarded to the engine, unless they contain invalid characters."""
 _PLAIN = re.compile(r"[ -~]{1,512}")
-_RETRY_AFTER = (b"retry-after", b"1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ class Exchange:
         # keeps the timeout above from treating the cancellation as its own.
         except asyncio.CancelledError:
             if not self._gone or task is None:
+                await self._fail(Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down"))
                 self._record.outcome = "cancelled"
                 raise
             task.uncancel()
@@ -121,9 +122,7 @@ class Exchange:
         gateway = self._gateway
         # Check the key before reading the body, so that unauthorized requests use no memory.
         opened = gateway.keys.check(self._headers)
-        ask = await self._read(
-            await read_json(self._receive, gateway.limits.max_body_bytes, gateway.limits.upload_timeout)
-        )
+        ask = await self._read(await gateway.uploads.read(self._receive, self._headers))
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot(ask.choices):
@@ -168,6 +167,8 @@ class Exchange:
             task.cancel()
 
     async def _respond(self, ask: Ask, model: Model) -> None:
+        if not model.parallel_tool_calls:
+            ask = replace(ask, parallel_tool_calls=False)
         prepared = await model.turns.prepare(ask, model.capabilities, self._client, self._shelf)
         self._record.prepared = prepared
         if ask.store and not self._stores:
@@ -234,8 +235,8 @@ class Exchange:
         if self._stream is not None and self._stream.begun and self._answer is not None:
             await self._stream.end(self._answer.surface.failed(failure))
             return
-        if failure.kind is Kind.BUSY:
-            self._own.append(_RETRY_AFTER)
+        if failure.kind in (Kind.BUSY, Kind.LIMITED):
+            self._own.append((b"retry-after", failure.retry_after.encode()))
         await self._json(self._api.statuses.get(failure.kind, failure.kind.status), self._api.refusal(failure))
 
     async def _json(self, status: int, body: Mapping[str, Any]) -> None:

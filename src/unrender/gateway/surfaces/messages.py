@@ -33,6 +33,8 @@ from unrender.gateway.surfaces.surface import (
 from unrender.gateway.surfaces.tools import read_tools
 from unrender.openai import Usage
 
+_BILLING = "x-anthropic-billing-header:"
+"""Start of a system block with which a client identifies itself to Anthropic's servers."""
 _SIGNATURE = "unrender"
 """Signature of thinking blocks. Clients drop blocks without a signature, but nobody checks this one."""
 _UNTHREADED = "thread_unsupported_request"
@@ -160,8 +162,13 @@ class _Blocks(Conversation):
 
     def read(self, request: CountRequest) -> None:
         """Read `system` and `messages`."""
-        if request.system:
-            self.add("system", _text_of(request.system, "system"))
+        system = request.system or ""
+        # This block changes in every request. At the start of the prompt, it would keep engines from reusing anything.
+        if isinstance(system, list) and (system[0].text or "").startswith(_BILLING):
+            system = system[1:]
+            self.unheeded.append("system[0] (a billing header, which isn't meant for the model)")
+        if system:
+            self.add("system", _text_of(system, "system"))
         for i, message in enumerate(request.messages):
             content, where = message.content, f"messages[{i}].content"
             blocks = [Block(type="text", text=content)] if isinstance(content, str) else content
@@ -344,9 +351,11 @@ def _values(arguments: str) -> Any:
 
 _TYPES = {
     Kind.UNAUTHENTICATED: "authentication_error",
+    Kind.FORBIDDEN: "permission_error",
     Kind.NOT_FOUND: "not_found_error",
     Kind.TOO_LARGE: "request_too_large",
     Kind.BUSY: "overloaded_error",
+    Kind.LIMITED: "rate_limit_error",
     Kind.ENGINE: "api_error",
     Kind.TIMEOUT: "timeout_error",
     Kind.INTERNAL: "api_error",

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from unrender.answer.literals import is_distinctive, without_fences
-from unrender.answer.nodes import Calls, Element, Elements, Marker, literal_of
+from unrender.answer.nodes import Element, Elements, Marker, literal_of
 from unrender.answer.views import ATTRIBUTE, MARKER_WORDS, CallView
 from unrender.errors import ParseError
 from unrender.format import Slot
@@ -91,7 +91,7 @@ def mend(view: CallView, text: str, start: int, request: Request) -> Mended | No
     machine.buffer, machine.base, machine.final, machine.call = text, start, True, CallState(start=start)
     mender = _Mender(machine, view)
     try:
-        mender.call(view.calls)
+        mender.call()
         return mender.mended()
     except (Left, ParseError):
         return None
@@ -193,8 +193,9 @@ class _Mender(ObjectReader):
 
     # The call.
 
-    def call(self, calls: Calls) -> None:
+    def call(self) -> None:
         """Read the call, up to its end markers."""
+        calls = self.view.calls
         opened = [self._opened(marker) for marker in (calls.open, calls.call_open) if marker]
         if calls.envelope:
             self._balanced()
@@ -456,7 +457,7 @@ class _Mender(ObjectReader):
             self._exactly(self._object())
             self._drop_stray()
         else:
-            start, known = machine.way_back((), -1), len(self.damage)
+            start, known = machine.way_back((), -1).start, len(self.damage)
             try:
                 self._each_entry()
             except Left:

@@ -208,7 +208,7 @@ class TailReader(ObjectReader):
             return False
         self._cut_back(start)
         if machine.frames and machine.frames[-1].at == start:
-            machine.go_back(machine.frames[-1])
+            machine.go_back(machine.frames[-1].start)
             commit(machine)
         call = machine.call = CallState(start=start)
         name_call(machine, found.call.name)

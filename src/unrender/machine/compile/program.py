@@ -32,10 +32,12 @@ from unrender.machine.instructions import (
     Unread,
     Unsure,
 )
-from unrender.machine.interpreter import Program
+from unrender.machine.interpreter import Instruction, Program
+from unrender.machine.thoughts import CloseThought, CloseUnopened, EndTurn, MayThink, Mention, OpenThought
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
+_UNOPENED = "a start marker of reasoning before its end marker"
 CONTENT_HUB = 1
 """Address of the free text outside of all parts, which is the same in every program."""
 
@@ -152,7 +154,7 @@ class _Compiler:
     def _after_end(self) -> int:
         """Emit the code after an end of turn, which consumes whitespace and the header of another turn."""
         target = self._after_headers(self.tree.headers, self.begins) if self.tree.headers else self.begins
-        return self.code.emit(Space(kept=True), Jump(target))
+        return self.code.emit(MayThink(), Space(kept=True), Jump(target))
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
         return _Hub(role, self.code.reserve(), self.code.emit(halt))
@@ -285,11 +287,17 @@ class _Compiler:
         """Emit the code for the markers between parts."""
         for marker in self.tree.ends:
             if holds_token(marker.core):
-                self._silent(hub, marker, self.ended)
+                self._silent(hub, marker, self.ended, quotable=True)
             else:
                 self._last(hub, marker, self.ended, ())
+        dropped = {marker.core for marker in self.tree.dropped}
+        for part in self.tree.parts:
+            if isinstance(part, ReasoningPart) and part.declared and not part.shared:
+                for marker in part.close.spelled:
+                    if marker.core in dropped:
+                        self._unopened(hub, Marker(marker.text + part.joint))
         for marker in self.tree.dropped:
-            self._silent(hub, marker, self.answer)
+            self._silent(hub, marker, self.code.emit(MayThink(), Jump(self.answer)))
         for marker in self.tree.joints:
             # A joint is dropped at the start of content. Directly before a call, the joint is part of the call.
             self._opens(marker, self.answer)
@@ -304,18 +312,40 @@ class _Compiler:
         If `quotable` is True, a quoted marker is text.
         """
         for variant in marker.variants():
-            unsure = [Unsure(hub.role, len(variant), hub.at)] if quotable else []
-            at = self.code.emit(*unsure, Lit(variant, role), Space(marker.after, role), Jump(target))
-            # If two parts have the same marker, the first part takes precedence.
-            hub.direct.setdefault(variant, at)
-            if marker.guarded:
-                hub.guarded.add(variant)
+            unsure = (Unsure(hub.role, len(variant), hub.at),) if quotable else ()
+            self._direct(hub, variant, marker, target, role, *unsure)
 
-    def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
-        """Emit the code for a meaningless special token. Whitespace around the token is content if there is content on both sides."""
+    def _direct(self, hub: _Hub, variant: str, marker: Marker, target: int, role: Role, *first: Instruction) -> None:
+        """Emit the code for one variant of a marker. The instructions `first` decide whether the marker counts."""
+        at = self.code.emit(*first, Lit(variant, role), Space(marker.after, role), Jump(target))
+        # If two parts have the same marker, the first part takes precedence.
+        hub.direct.setdefault(variant, at)
+        if marker.guarded:
+            hub.guarded.add(variant)
+
+    def _silent(self, hub: _Hub, marker: Marker, target: int, *, quotable: bool = False) -> None:
+        """Emit the code for a meaningless special token. Whitespace around the token is content if there is content on both sides.
+
+        If `quotable` is True, a quoted token is text.
+        """
         for variant in marker.variants():
-            lead = Space(variant.removesuffix(marker.core), kept=True)
-            at = self.code.emit(lead, Lit(marker.core), Space(marker.after, kept=True), Jump(target))
+            mention = self.code.emit(Mention(len(variant), hub.at, "")) if quotable else -1
+            unsure = (EndTurn(len(variant), mention),) if quotable else ()
+            hub.direct.setdefault(variant, self.code.emit(*unsure, *self._without(variant, marker), Jump(target)))
+
+    @staticmethod
+    def _without(variant: str, marker: Marker) -> tuple[Instruction, ...]:
+        """Return the instructions that drop a variant of a meaningless marker."""
+        return Space(variant.removesuffix(marker.core), kept=True), Lit(marker.core), Space(marker.after, kept=True)
+
+    def _unopened(self, hub: _Hub, marker: Marker, *, declared: bool = True) -> None:
+        """Emit the code for an end marker of reasoning outside of reasoning."""
+        for variant in marker.variants():
+            silent = self.code.emit(*self._without(variant, marker), Jump(self.answer))
+            mention = self.code.emit(Mention(len(variant), hub.at, _UNOPENED if declared else ""))
+            ends = Finder(end.core for end in self.tree.ends)
+            closes = CloseUnopened(len(variant), ends, silent if declared else -1, mention)
+            at = self.code.emit(closes, Space(marker.after), Jump(self.answer))
             hub.direct.setdefault(variant, at)
 
     def _last(self, hub: _Hub, marker: Marker, target: int, openers: Iterable[str]) -> None:
@@ -330,12 +360,14 @@ class _Compiler:
     def _said(self, hub: _Hub, said: ContentPart, entries: list[_Entry]) -> None:
         for marker in said.open.spelled:
             if holds_token(marker.core):
-                self._marker(hub, marker, hub.at)
+                self._marker(hub, marker, self.code.emit(MayThink(thinks=False), Jump(hub.at)))
             else:
                 self._opens(marker, hub.at)
         for marker in said.close.spelled:
             if holds_token(marker.core):
-                self._marker(hub, marker, hub.at)
+                for variant in marker.variants():
+                    mention = self.code.emit(Mention(len(variant), hub.at, ""))
+                    self._direct(hub, variant, marker, hub.at, Role.MARKER, EndTurn(len(variant), mention))
             else:
                 openers = (*(end.core for end in self.tree.ends), *(entry.opening.opener for entry in entries))
                 self._last(hub, marker, hub.at, openers)
@@ -343,8 +375,10 @@ class _Compiler:
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
         """Emit the code for words that start a part. The words count only where a part may start."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
+        may_start = (MayThink(required=True),) if role is Role.REASONING else ()
         at = self.code.emit(
-            Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role), Jump(target)
+            *(*may_start, Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role)),
+            Jump(target),
         )
         self.opening.setdefault(marker.core, at)
 
@@ -377,7 +411,9 @@ class _Compiler:
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Look(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Lit(marker.core, optional=True), Space(marker.after), Jump(inner.at))
-            self._marker(hub, marker, begin, inner.role)
+            for variant in marker.variants():
+                opens = OpenThought(variant, self.code.emit(Mention(len(variant), hub.at)))
+                self._direct(hub, variant, marker, begin, inner.role, opens)
         return None if thought.open.spelled else inner.at
 
     def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:
@@ -393,12 +429,9 @@ class _Compiler:
             )
             self.code.emit(Space(marker.after, role), Jump(inner.at))
             # Elsewhere, `<think>` is text, because an answer may mention it.
-            unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="opener")
-            hub.direct.setdefault(marker.core, self.code.emit(unsure))
+            hub.direct.setdefault(marker.core, self.code.emit(Mention(len(marker.core), hub.at, "")))
         for marker in thought.close.spelled:
-            unsure = Unsure(hub.role, len(marker.core), hub.at, undeclared="closer")
-            closed = (unsure, Lit(marker.core, role), Space(thought.joint, role), Jump(hub.at))
-            hub.direct.setdefault(marker.core, self.code.emit(*closed))
+            self._unopened(hub, Marker(marker.core + thought.joint), declared=False)
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
         """Emit the code for the start of an answer that may start with undeclared reasoning. Return the address of the code."""
@@ -409,7 +442,9 @@ class _Compiler:
 
     def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[_Entry]) -> _Hub:
         """Return the hub for the text of reasoning. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
-        inner = self._hub(Role.REASONING, Halt(repr(thought.close.text)))
+        inner = _Hub(
+            Role.REASONING, self.code.reserve(), self.code.emit(CloseThought(), Halt(repr(thought.close.text)))
+        )
         self._closers(inner, thought)
         sealed = -1
         self._enter(inner, entries)
@@ -420,17 +455,28 @@ class _Compiler:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
             over = Look(ends=True)
-            self.code.emit(Space(), Look(ends, sealed, takes=True), over, Commit(release=True), Jump(hub.at))
+            self.code.emit(
+                Space(),
+                Look(ends, sealed, takes=True),
+                over,
+                Commit(release=True),
+                CloseThought(given=True),
+                Jump(hub.at),
+            )
         self._seal(inner, sealed)
         return inner
 
     def _closers(self, inner: _Hub, thought: ReasoningPart) -> None:
+        ends = Finder(end.core for end in self.tree.ends)
         for marker in thought.close.spelled:
-            self._marker(inner, Marker(marker.text + thought.joint), self.answer, inner.role)
+            closer = Marker(marker.text + thought.joint)
+            for variant in closer.variants():
+                self._direct(inner, variant, closer, self.answer, inner.role, CloseThought(len(variant), ends))
         # Models that forget `</think>` may continue with the start marker of content, or end the turn.
         for marker in self.tree.ends:
             if holds_token(marker.core):
-                self._marker(inner, marker, self.begins)
+                for variant in marker.variants():
+                    self._direct(inner, variant, marker, self.begins, Role.MARKER, CloseThought())
             else:
                 self._last(inner, marker, self.ended, ())
         openers = (opener for part in self.tree.parts if isinstance(part, ContentPart) for opener in part.open.spelled)

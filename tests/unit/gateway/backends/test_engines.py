@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_answer_is_whole(kind, size):
 @each_kind
 def test_answer_that_is_cut_is_an_error(kind):
     """Cut anywhere, even where the connection ends in good order, the answer is not taken for a whole one."""
-    last_word = kind.answer.rindex(b"[DONE]" if kind.path == "/v1/completions" else b"}")
+    last_word = kind.answer.rindex(b'"stop"}]}' if kind.path == "/v1/completions" else b"}")
     cuts = {*range(0, last_word, 37), *range(last_word - 15, last_word + 1)}
 
     async def run():
@@ -107,6 +108,61 @@ def test_answer_that_is_cut_is_an_error(kind):
             assert "".join(TEXTS).startswith("".join(piece.text for piece in before))
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", [KINDS["vllm"], MAKERS["openai"]], ids=["vllm", "openai"])
+def test_complete_answer_needs_no_final_event(kind):
+    """An answer with a finish reason is complete, even if the stream ends without `[DONE]` or without usage."""
+    own = replace(KINDS["vllm"], make=kind) if callable(kind) else kind
+    for end in (b"data: [DONE]", b'data: {"choices": [], "usage"'):
+        _, pieces = asyncio.run(generated(own, [own.answer.partition(end)[0]]))
+
+        assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
+        assert [piece.finish for piece in pieces if piece.finish] == ["stop"]
+
+
+@each_kind
+def test_byte_order_mark_is_skipped(kind):
+    """A byte order mark before the first event, even in several reads, is no part of the answer."""
+    _, pieces = asyncio.run(generated(kind, [b"\xef", 0.01, b"\xbb\xbf" + kind.answer]))
+
+    assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("eos", "stop")]
+)
+def test_finish_reason_is_the_engines(theirs, ours):
+    """The finish reasons that clients know are passed on."""
+    kind = KINDS["vllm"]
+    _, pieces = asyncio.run(generated(kind, [kind.answer.replace(b'"stop"', f'"{theirs}"'.encode())]))
+
+    assert [piece.finish for piece in pieces if piece.finish] == [ours]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Incorrect API key provided: secret", "Incorrect API key provided: ***"),
+        ("no such key: sk-abcdefgh1234", "no such key: ***"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ("cannot reach postgres://me:hunter2@host/db", "cannot reach postgres://***@host/db"),
+        ("max_tokens must be below 4096 tokens", "max_tokens must be below 4096 tokens"),
+    ],
+)
+def test_keys_in_errors_of_engines_are_hidden(text, shown):
+    """An engine may quote a key. Neither the client nor the log sees it."""
+    _, (error,) = asyncio.run(generated(KINDS["ollama"], {"error": text}, status=401))
+
+    assert error.message == f"401 {shown}"
+    assert text not in str(error) or text == shown
+
+
+def test_text_that_is_no_json_is_not_shown():
+    """A line that isn't JSON may be text of the model."""
+    _, (error,) = asyncio.run(generated(KINDS["llama-server"], [b"data: a word that nobody may log\n\n"]))
+
+    assert "nobody" not in f"{error} {error.message}"
 
 
 @each_kind
@@ -189,6 +245,20 @@ def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
     others = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1000}]}, "/tokenize": {"count": 300}}
 
     engine, _ = asyncio.run(generated(replace(KINDS["vllm"], others=others), work=job(limit=limit)))
+
+    assert engine.asked[-1][1]["max_tokens"] == sent
+
+
+@pytest.mark.parametrize(
+    ("context", "limit", "sent"),
+    [(100_000, 99_990, 99_990), (100_000, None, 4096), (0, None, 4096), (2000, None, 1000), (0, 9000, 9000)],
+)
+def test_engine_that_cannot_count_gets_the_limit_that_was_asked(context, limit, sent):
+    """Only a context whose room is known changes `max_tokens`. Without a limit, there is a default."""
+    listed = {"/v1/models": {"data": [{"id": "m", "max_model_len": context}]}}
+    kind = replace(KINDS["vllm"], make=MAKERS["openai"], others=listed)
+
+    engine, _ = asyncio.run(generated(kind, work=job(limit=limit)))
 
     assert engine.asked[-1][1]["max_tokens"] == sent
 
@@ -300,3 +370,74 @@ def test_client_gets_the_engines_answer(kind):
     assert whole.usage.prompt_tokens == 7
     assert broken.status_code == 502
     assert "127.0.0.1" not in broken.text
+
+
+class Kept:
+    """An engine that keeps connections open, and closes each after so many requests without saying so."""
+
+    def __init__(self, requests: int) -> None:
+        self.requests = requests
+        self.connections = 0
+        self.jobs = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer requests, and drop the next one after the last."""
+        self.connections += 1
+        for _ in range(self.requests):
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0] or 0)
+            await reader.readexactly(length)
+            self.jobs += b"/completion" in head
+            said = KINDS["llama-server"].answer if b"/completion" in head else b'{"tokens": []}'
+            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(said), said))
+            await writer.drain()
+            writer.write(b"0\r\n\r\n")
+        else:
+            # The client believes that the connection is open until it has sent the next request.
+            with suppress(asyncio.IncompleteReadError):
+                await reader.readexactly(1)
+        writer.close()
+
+
+@pytest.mark.parametrize(("requests", "connections"), [(100, 1), (2, 5)])
+def test_connection_is_used_again(requests, connections):
+    """Jobs one after the other share a connection. If it turns out to be closed, the job is sent over a new one, and is not lost."""
+
+    async def run():
+        engine = Kept(requests)
+        async with await asyncio.start_server(engine.serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            backend = MAKERS["llama-server"](f"http://127.0.0.1:{port}")
+            for _ in range(6):
+                async for _piece in backend.generate(job()):
+                    pass
+            await backend.close()
+        return engine
+
+    engine = asyncio.run(run())
+
+    assert engine.jobs == 6
+    assert engine.connections <= connections
+
+
+def test_job_is_not_sent_twice_over_a_new_connection():
+    """An engine that dies of a job gets it once for each attempt, since the connection was new."""
+    sent = []
+
+    async def run():
+        async def die(reader, writer):
+            sent.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.close()
+
+        async with await asyncio.start_server(die, "127.0.0.1", 0) as server:
+            backend = MAKERS["ollama"](f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            with pytest.raises(EngineError):
+                await anext(backend.generate(job()))
+            await backend.close()
+
+    asyncio.run(run())
+
+    assert len(sent) == 1

@@ -1,0 +1,108 @@
+"""Request bodies: all of them together have a limit, and one always goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from live import listening
+from serving import Told
+
+from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.gateway import GatewayLimits
+from unrender.gateway.uploads import Uploads
+
+PART = b" " * 1000
+NOTHING = {b"content-length": b"0"}
+
+
+class Sender:
+    """A client that sends parts, one for each call, and counts them."""
+
+    def __init__(self, parts: int, *, last: bytes = b"{}", hangs: bool = False) -> None:
+        self.parts, self.last, self.hangs = parts, last, hangs
+        self.taken = 0
+
+    async def __call__(self) -> dict[str, object]:
+        """Return the next part; the last one never comes if the client hangs."""
+        await asyncio.sleep(0)
+        if self.taken == self.parts:
+            if self.hangs:
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": self.last, "more_body": False}
+        self.taken += 1
+        return {"type": "http.request", "body": PART, "more_body": True}
+
+
+def test_bodies_share_a_budget_and_all_arrive():
+    """Of forty bodies, the oldest is read and the others wait, so that memory is bounded, and each arrives in the end."""
+
+    async def run():
+        uploads = Uploads(most=100_000, budget=50_000, seconds=60)
+        senders, most = [Sender(90) for _ in range(40)], 0
+        reading = [asyncio.create_task(uploads.read(sender, {})) for sender in senders]
+        while not all(task.done() for task in reading):
+            await asyncio.sleep(0)
+            most = max(most, sum(uploads._held.values()))
+        return most, await asyncio.gather(*reading)
+
+    most, found = asyncio.run(run())
+
+    assert found == [{}] * 40
+    assert most <= 50_000 + 90_000 + 40 * len(PART)
+
+
+def test_small_body_does_not_wait_for_large_ones():
+    """While a slow body fills the budget, a body that arrives at once is read."""
+
+    async def run():
+        uploads = Uploads(most=100_000, budget=50_000, seconds=60)
+        slow = [asyncio.create_task(uploads.read(Sender(60, hangs=True), {})) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        try:
+            return await asyncio.wait_for(uploads.read(Sender(0, last=b'{"a": 1}'), {}), 5)
+        finally:
+            for task in slow:
+                task.cancel()
+
+    assert asyncio.run(run()) == {"a": 1}
+
+
+@pytest.mark.parametrize(("senders", "kinds"), [(1, [Kind.TOO_SLOW]), (2, [Kind.TOO_SLOW, Kind.BUSY])])
+def test_slow_bodies_end(senders, kinds):
+    """A body that doesn't arrive in time gets 408; one that waited for others gets 503."""
+
+    async def run():
+        uploads = Uploads(most=100_000, budget=50_000, seconds=0.3)
+        reading = [uploads.read(Sender(60, hangs=True), {}) for _ in range(senders)]
+        return await asyncio.gather(*reading, return_exceptions=True)
+
+    found = asyncio.run(run())
+    assert all(isinstance(one, Failure) for one in found)
+    assert [one.kind for one in found] == kinds
+
+
+def test_declared_length_is_refused_at_once():
+    """A body that is too large by its own declaration is not read."""
+    sender = Sender(1)
+
+    with pytest.raises(Failure, match="expected at most 10 bytes, found 11") as caught:
+        asyncio.run(Uploads(most=10, budget=10, seconds=1).read(sender, {b"content-length": b"11"}))
+
+    assert caught.value.kind is Kind.TOO_LARGE
+    assert sender.taken == 0
+
+
+@pytest.mark.slow
+def test_uploads_are_answered_one_after_the_other():
+    """Large bodies that are sent at the same time wait for each other on real connections, and are all answered."""
+    body = json.dumps({"messages": [{"role": "user", "content": "a" * 400_000}]}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+
+    async def run():
+        async with listening(Told("Hi"), limits=GatewayLimits(upload_bytes=100_000)) as gateway:
+            sent = head.encode() + body
+            return await asyncio.gather(*(gateway.answer(sent) for _ in range(8)))
+
+    assert [answer[9:12] for answer in asyncio.run(run())] == [b"200"] * 8
