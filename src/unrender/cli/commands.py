@@ -14,7 +14,7 @@ from typing import Any, Never
 import click
 
 from unrender import __version__
-from unrender.cli.terminal import ending, escape_unencodable, logged, remark, remark_warning
+from unrender.cli.terminal import ending, escape_unencodable, logged, print_document, remark, remark_warning
 from unrender.errors import SchemaWarning
 from unrender.signatures import did_you_mean
 
@@ -82,7 +82,7 @@ class Commands(CommandGroup):
         try:
             code = super().main(words, prog_name, **extra | {"standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message())
+            print_document(error.format_message())
             return 0
         except Exception as error:  # noqa: BLE001 - top-level handler
             return _code_of(error)
