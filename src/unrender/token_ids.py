@@ -197,6 +197,7 @@ def foreign_ids(tokenizer: Any, parser: Parser) -> frozenset[int]:
     return frozenset(id for id, text in texts.items() if text and text not in known)
 
 
+@checked
 class ChunkParser:
     """A wrapper that feeds an engine's chunks to a parser: text, and the ids of its tokens.
 

@@ -22,7 +22,7 @@ from unrender.explain import explain
 from unrender.grammar import Role, literal
 from unrender.openai import Completion, Usage
 from unrender.token_ids import PromptEncoder, TokenParser
-from unrender.training import assistant_mask
+from unrender.training import Rollout, assistant_mask
 from unrender.types import Request, Tool
 
 NAMES = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.txt").read_text("utf-8").split()
@@ -83,14 +83,26 @@ GIVEN: dict[str, Any] = {
     "json_schema": {},
     "documents": {},
     "role": Role.CONTENT,
+    "special": {1: "<s>"},
 }
 """A right value for each argument that has no default."""
+
+
+def answered() -> Rollout:
+    """Return a rollout after its first answer."""
+    rollout = Rollout(TEMPLATE, Named(), [USER])
+    rollout.sampled([72, 105])
+    return rollout
+
+
 OTHERWISE: dict[str, dict[str, Any]] = {
     "unrender.explain.replay": {"parser": TURN.parser},
+    "unrender.training.Rollout.from_dict": {"data": answered().to_dict()},
     "unrender.batch.Reader": {"source": TEMPLATE},
     "unrender.openai.Completion.body": {"messages": [GIVEN["message"]]},
 }
 """Right values of a function whose arguments have the names of others."""
+
 OWNERS: dict[str, Callable[[], Any]] = {
     "ChatTemplate": lambda: TEMPLATE,
     "Turn": lambda: TURN,
@@ -108,6 +120,8 @@ OWNERS: dict[str, Callable[[], Any]] = {
     "Reader": lambda: Reader(TEMPLATE),
     "Explanation": lambda: explain(TEMPLATE, "Hi"),
     "Exported": TEMPLATE.response_template,
+    "Rollout": answered,
+    "unrender.training.Rollout.sampled": lambda: Rollout(TEMPLATE, Named(), [USER]),
 }
 """An object of each class with methods that take arguments."""
 RESULTS = {
@@ -126,7 +140,7 @@ RESULTS = {
     *(event.__name__ for event in get_args(Event)),
 }
 """Classes of results. Callers don't create them, and creating them checks nothing."""
-ELSEWHERE = ("unrender.gateway", "unrender.integrations", "unrender.training.Rollout", "unrender.training.TrainingRow")
+ELSEWHERE = ("unrender.gateway", "unrender.integrations", "unrender.training.TrainingRow")
 """Names that need an engine or a trainer, or that are tested with theirs."""
 WRONG = ["wrong", Path("no/such/path"), None, [1], 3]
 
@@ -165,7 +179,7 @@ def test_a_wrong_argument_is_named(name, owner, function, tmp_path, monkeypatch)
     unnamed = []
     for argument in named:
         for wrong in WRONG:
-            called = getattr(OWNERS[owner](), function.__name__) if owner else function
+            called = getattr(OWNERS.get(name, OWNERS[owner])(), function.__name__) if owner else function
             try:
                 with warnings.catch_warnings(action="ignore"):
                     result = called(**{**right, argument.name: wrong})

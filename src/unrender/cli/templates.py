@@ -53,7 +53,7 @@ from unrender.explain.picture import field_texts
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
-from unrender.printable import excerpt
+from unrender.printable import excerpt_at
 from unrender.verify import Report, Verdict, verify
 from unrender.verify.check import verify_quickly
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
@@ -354,7 +354,7 @@ def _source_lines(finding: Finding) -> Iterator[str]:
         return
     named = [finding.text.rpartition(": ")[2], *re.findall(r"'(\w+)'", finding.text)]
     part = next((text for text in named if text in code), code[0])
-    shown, column = excerpt(code, code.index(part), max(width() - 8, NARROWEST))
+    shown, column = excerpt_at(code, code.index(part), max(width() - 8, NARROWEST))
     yield f"{finding.line:5} | {shown}"
     yield f"      | {' ' * column}{'^' * min(len(part), len(shown) - column)}"
 

@@ -19,7 +19,7 @@ from unrender.messages.wire import Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Span
-from unrender.printable import excerpt, printable_line
+from unrender.printable import excerpt_at, printable_line
 from unrender.signatures import checked
 
 
@@ -282,7 +282,7 @@ def _parts(explanation: Explanation, room: int, *, everything: bool) -> Iterator
             continue
         shown += 1
         for stop in inside or (None,):
-            text, column = excerpt(output[start:end], stop.position - start if stop else 0, room)
+            text, column = excerpt_at(output[start:end], stop.position - start if stop else 0, room)
             yield [("  ", ""), (label.ljust(_MARGIN - 2), "dim"), (text, label)]
             if stop:
                 told = f"character {stop.position}: expected {stop.expected}"

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 from unrender import ChatTemplate, Message, Policy, RequestError, Turn
 from unrender.conversation.tools import read_request
 from unrender.errors import ExtendError, TemplateWarning
+from unrender.signatures import checked, checked_late
 from unrender.token_ids import PromptEncoder, TokenParser
 from unrender.training.attribution import attributed_prompt, texts_of
 from unrender.types import Media, ParsedAnswer
@@ -98,6 +99,7 @@ class _Stretch(NamedTuple):
         return cls(**{**data, **listed, "logprobs": None if logprobs is None else tuple(logprobs)})
 
 
+@checked
 class Rollout:
     """A conversation between a model, tools and users, stored as tokens.
 
@@ -177,6 +179,7 @@ class Rollout:
         """Set the tokenizer of a rollout that was loaded without one."""
         self._encoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
 
+    @checked_late
     def sampled(
         self, ids: Iterable[int], logprobs: Iterable[float] | None = None, *, finish_reason: str | None = None
     ) -> Message:
@@ -210,6 +213,7 @@ class Rollout:
         self._answer = answer
         return message
 
+    @checked
     def extend(self, messages: Sequence[Any], *, split: bool = False, **changes: Any) -> None:
         """Append messages after the answer: tool results, user messages, system messages.
 
@@ -296,6 +300,7 @@ class Rollout:
         }
 
     @classmethod
+    @checked
     def from_dict(cls, data: Mapping[str, Any], template: ChatTemplate, tokenizer: Any = None) -> Self:
         """Return the rollout that `to_dict` returned, with its template. The tokenizer is needed only to add messages.
 
