@@ -100,9 +100,9 @@ def test_the_mark_of_a_format_without_export_is_not_saved():
 
 def test_a_processor_gives_its_tokenizer_the_same():
     """Trainers read with the tokenizer of a vision model's processor."""
-    processor = SimpleNamespace(
-        tokenizer=Letters(eos="<|end|>"), chat_template=SOURCE, name_or_path="", bos_token=None, eos_token="<|end|>"
-    )
+    letters = Letters(eos="<|end|>")
+    given = {"chat_template": SOURCE, "name_or_path": "", "bos_token": None, "eos_token": "<|end|>"}
+    processor = SimpleNamespace(tokenizer=letters, decode=letters.decode, **given)
     install(processor)
 
     for found in (processor, processor.tokenizer):
