@@ -21,7 +21,7 @@ Said = Sequence[bytes | float]
 
 
 class EngineServer:
-    """Answers each path with what it is told; a mapping as JSON; a function is given the body of the request.
+    """Answers each path with what it is told; a mapping as JSON, one with `status` under that status; a function is given the body of the request.
 
     A stream ends with the connection, as bluntly as can be.
     """
@@ -51,6 +51,7 @@ class EngineServer:
             answer = self.answers.get(path, {"error": {"message": f"no {path} here"}})
             answer = answer(body) if callable(answer) else answer
             status = self.status if path in self.answers else 404
+            status = answer.get("status", status) if isinstance(answer, Mapping) else status
             said = [json.dumps(answer).encode()] if isinstance(answer, Mapping) else answer
             writer.write(f"HTTP/1.1 {status} X\r\nconnection: close\r\n\r\n".encode())
             await self._say(said, reader, writer)

@@ -23,6 +23,7 @@ from unrender.machine.events import (
 )
 from unrender.messages.wire import Message, MessageBody, MessageFields, ReasoningField, ToolBody, ToolCallBody
 from unrender.parser.message import message_of
+from unrender.signatures import checked
 
 __all__ = [
     "ChoiceStream",
@@ -147,6 +148,7 @@ def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
     return "tool_calls" if complete else "stop"
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Token counts of an answer, as reported by its engine."""
@@ -172,6 +174,7 @@ class Usage:
         return body
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """The common fields of all responses to one request: everything in a `chat.completion` except its choices."""
@@ -183,6 +186,7 @@ class Completion:
     reasoning_field: ReasoningField = "reasoning_content"
     """The name of the reasoning field; vLLM and OpenRouter use `reasoning`."""
 
+    @checked
     def body(
         self, messages: Iterable[Message], *, reasons: Iterable[str | None] = (), usage: Usage | None = None
     ) -> CompletionBody:
@@ -210,14 +214,17 @@ class Completion:
             body["content"] = None
         return {"index": index, "message": body, "logprobs": None, "finish_reason": finish_reason(message, reason)}
 
+    @checked
     def choice(self, index: int = 0) -> ChoiceStream:
         """Return the stream of one choice."""
         return ChoiceStream(self, index)
 
+    @checked
     def usage_chunk(self, usage: Usage) -> ChunkBody:
         """Return the usage chunk, which ends a stream with `stream_options.include_usage` and has no choices."""
         return {**self._chunk([]), "usage": usage.to_openai()}
 
+    @checked
     def chunk(self, index: int, delta: Delta, reason: str | None = None) -> ChunkBody:
         """Return one `chat.completion.chunk`."""
         choice: ChunkChoice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
@@ -228,6 +235,7 @@ class Completion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
 
+@checked
 class ChoiceStream:
     """The chunks of one choice: the role first, then a chunk for each delta, and finally the finish reason.
 
@@ -244,6 +252,7 @@ class ChoiceStream:
         self._index = index
         self._begun = False
 
+    @checked
     def chunks(self, events: Iterable[Event]) -> Iterator[ChunkBody]:
         """Yield the chunks for more events. The first time this method is called, the chunk for the role comes first."""
         yield from self._begin()
@@ -251,6 +260,7 @@ class ChoiceStream:
         for delta in deltas(events, reasoning_field=field):
             yield self._completion.chunk(self._index, delta)
 
+    @checked
     def end(self, message: Message, reason: str | None = None) -> Iterator[ChunkBody]:
         """Yield the last chunk. `message` is the finished message, and `reason` is the engine's finish reason."""
         yield from self._begin()
@@ -262,6 +272,7 @@ class ChoiceStream:
             yield self._completion.chunk(self._index, {"role": "assistant", "content": ""})
 
 
+@checked
 def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
     """Yield one OpenAI delta for each event that needs one.
 

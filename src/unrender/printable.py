@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ascii_json", "printable_json", "printable_line", "printable_lines"]
+__all__ = ["ascii_json", "excerpt", "printable_json", "printable_line", "printable_lines"]
 
 _UNSEEN = (
     "\x00-\x09\x0b-\x1f\x7f-\x9f"
@@ -42,6 +42,18 @@ def printable_lines(text: str) -> str:
     b
     """
     return _IN_LINES.sub(_as_python, text)
+
+
+def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
+    r"""Return an excerpt of about `room` characters around the position `at`, on one line, and the column of that position in the excerpt.
+
+    >>> excerpt("One moment.\n<call>", 12, 80)
+    ('One moment.↵<call>', 12)
+    """
+    start = max(min(at - room // 3, len(text) - room + 2), 0)
+    before, after = (printable_line(it.replace("\n", "↵")) for it in (text[start:at], text[at : start + room - 1]))
+    before = "…" * bool(start) + before[2 - room :]
+    return before + after[: max(room - len(before) - 1, 0)] + "…" * (start + room - 1 < len(text)), len(before)
 
 
 def printable_json(json: str) -> str:

@@ -19,11 +19,11 @@ import ast
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import cached_property, wraps
 from itertools import islice
 from os import PathLike
-from types import FunctionType
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+from types import FunctionType, UnionType
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, is_typeddict
 
 from unrender.errors import RequestError, UnrenderError
 from unrender.limits import MAX_LISTED
@@ -71,10 +71,12 @@ def _is_list(value: Any) -> bool:
 _ANY = _Kind("anything", (object,))
 _LIST = _Kind("a list", (list, tuple), _is_list)
 _KINDS: Mapping[str, _Kind] = {
+    "Any": _ANY,
     "str": _Kind("text", (str,)),
     "bool": _Kind("True or False", (bool,)),
     "int": _Kind("an integer", (int,), lambda value: hasattr(value, "__index__")),
     "float": _Kind("a number", (int, float), lambda value: hasattr(value, "__float__")),
+    "JsonSchema": _Kind("a JSON Schema", (dict, Mapping, bool)),
     "bytes": _Kind("bytes", (bytes,)),
     "PathLike": _Kind("a path", (PathLike,)),
     "Mapping": _Kind("a mapping", (dict, Mapping)),
@@ -110,7 +112,7 @@ _CLASSES: Mapping[str, str] = {
     "Completion": "Completion(model=…)",
     "Usage": "Usage(prompt_tokens=…, completion_tokens=…)",
 }
-"""Maps the classes that are checked to examples of how to get an object."""
+"""Maps classes to examples of how to get an object. They are checked even where they are imported only for type checkers."""
 _EXAMPLES: Mapping[str, str] = {
     "messages": '[{{"role": "user", "content": {}}}]',
     "batch": '{{"text": [{}]}}',
@@ -129,16 +131,12 @@ def checked(function: F) -> F:
     if isinstance(function, type):
         function.__init__ = checked(vars(function)["__init__"])  # type: ignore[misc]
         return cast("F", function)
-    names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
-    by_place: list[_Argument] = []
-    by_name: dict[str, _Argument] = {}
+    signature = _Signature(function)
 
     @wraps(function)
     def call(*values: Any, **named: Any) -> Any:
-        if not by_place:
-            by_name.update({name: _Argument.of(name, function) for name in names})
-            by_place.extend(by_name.values())
-        for argument, value in zip(by_place, values):  # noqa: B905 -- shorter in the common case, and faster
+        by_place, by_name = signature.arguments
+        for argument, value in zip(by_place, values):  # noqa: B905 -- there are usually fewer values than arguments
             if not isinstance(value, argument.types):
                 argument.check(value)
         for name, value in named.items():
@@ -146,15 +144,47 @@ def checked(function: F) -> F:
                 by_name[name].check(value)
         try:
             return function(*values, **named)
-        except UnrenderError:
-            raise
-        except _MISTAKES:
-            for name, value in {**dict(zip(names, values, strict=False)), **named}.items():
-                if name in by_name:
-                    by_name[name].check_items(value)
+        except _MISTAKES as error:
+            signature.blame(error, values, named)
             raise
 
     return cast("F", call)
+
+
+def checked_late(function: F) -> F:
+    """Return the function with a check of its arguments after a failure, for functions that are called for each token."""
+    signature = _Signature(function)
+
+    @wraps(function)
+    def call(*values: Any, **named: Any) -> Any:
+        try:
+            return function(*values, **named)
+        except _MISTAKES as error:
+            signature.blame(error, values, named)
+            raise
+
+    return cast("F", call)
+
+
+class _Signature:
+    """The arguments of a function."""
+
+    def __init__(self, function: Any) -> None:
+        code = function.__code__
+        self._function, self._names = function, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @cached_property
+    def arguments(self) -> tuple[tuple[_Argument, ...], Mapping[str, _Argument]]:
+        """The arguments in order, and by name."""
+        by_name = {name: _Argument.of(name, self._function) for name in self._names}
+        return tuple(by_name.values()), by_name
+
+    def blame(self, error: Exception, values: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        """Raise `RequestError` if an argument or one of its items explains why the function failed."""
+        _, by_name = self.arguments
+        for name, value in {**dict(zip(self._names, values, strict=False)), **named}.items():
+            if name in by_name and not isinstance(error, UnrenderError):
+                by_name[name].check_with_items(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +208,8 @@ class _Argument:
         return cls(name, kinds, tuple(one for kind in kinds for one in kind.types), scope)
 
     def check(self, value: Any) -> None:
-        """Raise `RequestError` if the value, which has none of the types, isn't admitted by another test."""
-        if any(kind.admits and kind.admits(value) for kind in self.kinds):
+        """Raise `RequestError` if the value isn't admitted."""
+        if isinstance(value, self.types) or any(kind.admits and kind.admits(value) for kind in self.kinds):
             return
         kinds = [kind for kind in self.kinds if kind.expected != "None"]
         expected = " or ".join(dict.fromkeys(kind.expected for kind in kinds))
@@ -194,17 +224,13 @@ class _Argument:
             break
         raise RequestError(f"{self.name}: expected {expected}, found {found(value)}{end}")
 
-    def check_items(self, value: Any) -> None:
-        """Raise `RequestError` for an item of a list or mapping that doesn't fit the annotation."""
+    def check_with_items(self, value: Any) -> None:
+        """Raise `RequestError` if the value, or one of the first items of a list or mapping, isn't admitted."""
+        self.check(value)
         for kind in self.kinds:
-            if kind.items is None or not isinstance(value, list | tuple | Mapping):
-                continue
-            pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
-            for key, item in islice(pairs, _SEEN):
-                argument = _Argument.read(f"{self.name}[{key!r:.60}]", kind.items, self.scope)
-                if not isinstance(item, argument.types):
-                    argument.check(item)
-                argument.check_items(item)
+            if kind.items is not None and isinstance(value, list | tuple | Mapping):
+                for key, item in islice(value.items() if isinstance(value, Mapping) else enumerate(value), _SEEN):
+                    _Argument.read(f"{self.name}[{key!r:.60}]", kind.items, self.scope).check_with_items(item)
 
 
 def _kinds(annotation: ast.expr, scope: Mapping[str, Any]) -> Iterator[_Kind]:
@@ -220,17 +246,28 @@ def _kinds(annotation: ast.expr, scope: Mapping[str, Any]) -> Iterator[_Kind]:
             kind = _KINDS[name]
             # The items of `Mapping[str, int]` are its values, and those of `tuple[str, ...]` its parts.
             items = inner.elts[-1 if name == "Mapping" else 0] if isinstance(inner, ast.Tuple) else inner
-            yield replace(kind, expected=kind.expected + _ITEMS.get(ast.unparse(items), ""), items=items)
+            yield replace(
+                kind, expected=kind.expected + _ITEMS.get(ast.unparse(items), "") * (name != "PathLike"), items=items
+            )
         case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)) if name in _KINDS:
             yield _KINDS[name]
         case ast.Name(id=name) if get_origin(scope.get(name)) is Literal:
             yield _words(get_args(scope[name]))
+        case ast.Name(id=name) if _is_class(scope.get(name)):
+            yield _Kind(f"a {name}", (scope[name],), example=_CLASSES.get(name, ""))
+        case ast.Name(id=name) if isinstance(scope.get(name), UnionType) and all(map(_is_class, get_args(scope[name]))):
+            yield _Kind(f"a {name}", get_args(scope[name]))
         case ast.Name(id=name) if name in _CLASSES:
             # The class is compared by name, since importing it for the check could take longer than the function.
             named = lambda value: name in [one.__name__ for one in type(value).__mro__]  # noqa: E731
             yield _Kind(f"a {name}", admits=named, example=_CLASSES[name])
         case _:
             yield _ANY
+
+
+def _is_class(value: Any) -> bool:
+    """Return True for classes, but not for protocols and typed dicts, of which there are no instances."""
+    return isinstance(value, type) and not getattr(value, "_is_protocol", False) and not is_typeddict(value)
 
 
 def _words(values: Iterable[Any]) -> _Kind:

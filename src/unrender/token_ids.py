@@ -17,9 +17,7 @@ text of a special token, the prompt is split inside that text, so no tokenizer o
 
 from __future__ import annotations
 
-import hashlib
 import re
-from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -30,9 +28,10 @@ from unrender.cache import Cache
 from unrender.errors import TokenizerError
 from unrender.format.tokens import literal_texts
 from unrender.limits import MAX_FEW, MAX_FILE
+from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
 
-__all__ = ["PromptEncoder", "TokenParser", "special_ids_of"]
+__all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of"]
 
 _HALF = "\ufffd"
 """Replacement character that decoders return for an incomplete character."""
@@ -110,18 +109,20 @@ class PromptTexts:
 
     def text(self, ids: Sequence[int]) -> str:
         """Return the text of a prompt's ids."""
-        known = self._known.get(_digest(ids))
+        known = self._known.get(_key(ids))
         return Detokenizer(self._tokenizer).text(ids) if known is None else known
 
     def keep(self, ids: Sequence[int], text: str) -> None:
         """Store the text of a prompt for later calls of `text`."""
-        self._known.put(_digest(ids), text, len(text))
+        self._known.put(_key(ids), text, len(text))
 
 
-def _digest(ids: Sequence[int]) -> bytes:
-    return hashlib.blake2b(array("q", ids).tobytes(), digest_size=16).digest()
+def _key(ids: Sequence[int]) -> tuple[int, ...]:
+    # The hash of a tuple takes a tenth of the time of a digest, which needs the ids as bytes. It has 64 bits, so no other prompt has it.
+    return len(ids), hash(tuple(ids)), *ids[-MAX_FEW:]
 
 
+@checked
 class TokenParser:
     """A wrapper that feeds token ids to a parser.
 
@@ -148,6 +149,7 @@ class TokenParser:
         """The message so far."""
         return self.parser.message
 
+    @checked_late
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
         """Parse more ids and return the new events."""
         events: list[Event] = []
@@ -195,6 +197,74 @@ def foreign_ids(tokenizer: Any, parser: Parser) -> frozenset[int]:
     return frozenset(id for id, text in texts.items() if text and text not in known)
 
 
+class ChunkParser:
+    """A wrapper that feeds an engine's chunks to a parser: text, and the ids of its tokens.
+
+    `special` maps ids of special tokens to their texts. An engine's text may lag behind its ids. If the text of a special token is missing
+    from a chunk, or a chunk has text but no ids, this text and all later text is parsed without ids.
+    """
+
+    __slots__ = ("_lags", "_pattern", "_special", "_tokenizer", "parser")
+
+    def __init__(self, parser: Parser, special: Mapping[int, str], tokenizer: Decoder | None = None) -> None:
+        self.parser: Parser = parser
+        """The parser, with its `message` and `spans`."""
+        self._tokenizer = tokenizer
+        self._lags = False
+        """True if the text of a chunk's last token is missing. The token should then be the end of the answer."""
+        tokens = frozenset(parser._quoter.tokens)
+        self._special = {id: text for id, text in special.items() if text in tokens}
+        texts = sorted(set(self._special.values()), key=len, reverse=True)
+        self._pattern = re.compile(f"({'|'.join(map(re.escape, texts))})") if texts else None
+        if texts:
+            parser._quote_only("\0".join(texts))
+
+    @property
+    def message(self) -> Message:
+        """The message so far."""
+        return self.parser.message
+
+    def feed(self, text: str, ids: Sequence[int]) -> list[Event]:
+        """Parse a chunk, and return the new events."""
+        if self._lags and text:
+            self._pattern = None
+        pieces = self._pieces(text, ids) if self._pattern else None
+        if pieces is None:
+            return self.parser.feed(text) if text else []
+        return [event for piece, special in pieces if piece for event in self.parser.feed(piece, special=special)]
+
+    def finish(self, reason: str | None = None) -> list[Event]:
+        """End the output and return the last events. `reason` is the engine's finish reason, as in `Parser.finish`."""
+        return self.parser.finish(reason)
+
+    def _pieces(self, text: str, ids: Sequence[int]) -> list[tuple[str, bool]] | None:
+        """Return the pieces of a chunk, each with whether it's a special token. Return None if that isn't known."""
+        assert self._pattern is not None
+        found = [self._special[id] for id in ids if id in self._special]
+        # Engines remove the token that ends an answer.
+        self._lags = bool(found) and ids[-1] in self._special and not text.endswith(found[-1])
+        if self._lags:
+            found.pop()
+        spelled = self._pattern.split(text) if found else [text]
+        if spelled[1::2] == found and (ids or not text):
+            return [(piece, at % 2 == 1) for at, piece in enumerate(spelled)]
+        # The chunk also contains the text of a special token in ordinary tokens, so decode the tokens one by one.
+        decoded = self._decoded(ids) if self._tokenizer and len(spelled) // 2 > len(found) else []
+        if text and "".join(piece for piece, _ in decoded).startswith(text):
+            return decoded
+        self._pattern = None
+        return None
+
+    def _decoded(self, ids: Sequence[int]) -> list[tuple[str, bool]]:
+        assert self._tokenizer is not None
+        pieces, decoder = [], Detokenizer(self._tokenizer)
+        for id in ids:
+            special = self._special.get(id)
+            pieces.append((decoder.feed(id) if special is None else decoder.flush(), False))
+            pieces += [(special, True)] if special is not None else []
+        return [*pieces, (decoder.flush(), False)]
+
+
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
     """Return the ids of all added tokens of a tokenizer, whether or not they are marked as special.
 
@@ -219,6 +289,7 @@ class Encoded(NamedTuple):
     """For each id, the index of the piece that contains its first character."""
 
 
+@checked
 class PromptEncoder:
     """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
 
@@ -250,10 +321,12 @@ class PromptEncoder:
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._anchor, self._anchor_length = self._anchor_of(list(self.special_tokens))
 
+    @checked
     def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of a complete prompt. Raises `TokenizerError` if a body can't be encoded as ordinary text."""
         return self._encoded(list(pieces), whole=True)
 
+    @checked
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of text that follows existing ids. SentencePiece tokenizers add no space before this text.
 
@@ -261,6 +334,7 @@ class PromptEncoder:
         """
         return self._encoded(list(pieces), whole=False)
 
+    @checked
     def spelled(self, text: str) -> str | None:
         """Return the first special token that occurs in `text`, or None."""
         found = self._special.search(text)

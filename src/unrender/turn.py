@@ -24,6 +24,7 @@ from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
 from unrender.parser.streaming import Parser
+from unrender.printable import printable_lines
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 Thoughts = Literal["all", "template", "tool_cycle"]
 """Treatment of reasoning that the template would leave out of the prompt. The values are named as in trainers."""
+_SHOWN = 1000
+"""Maximum number of characters of a prompt's start, and of its end, that `print` shows."""
 Unfinished = Literal["error", "text"]
 """Treatment of an incomplete call in an answer: as an error or as text."""
 
@@ -148,7 +151,7 @@ class ParsedAnswer:
     @property
     def text(self) -> str:
         """The text that the parser was fed."""
-        return self.parser._text
+        return self.parser._record.text
 
 
 class TurnSource(Protocol):
@@ -184,6 +187,7 @@ class Extending:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Constrained):
     """One answer of the model: its prompt, parser and grammars."""
@@ -216,6 +220,20 @@ class Turn(Constrained):
     """Limits for the size of the answer's grammar."""
     _source: TurnSource | None = field(default=None, compare=False, repr=False)
     """The template and its arguments, which `next` needs. None if the turn was created directly."""
+
+    def __str__(self) -> str:
+        tools = "any" if self.request.tools is None else ", ".join(self.request._tool_names) or "none"
+        choice = self.request.named_tool or self.request.tool_choice
+        rows = {
+            "Prompt": f"{len(self.prompt)} characters",
+            "Prefill": repr(self.prefill) if self.prefill else "",
+            "Tools": tools + f" (tool_choice: {choice})" * (choice != "auto"),
+            "Thinking": {True: "on", False: "off", None: ""}[self.thinking],
+            "Stop at": " ".join(self.stop) or "the end of the sequence",
+        }
+        text = self.prompt if len(self.prompt) <= 2 * _SHOWN else f"{self.prompt[:_SHOWN]}\n…\n{self.prompt[-_SHOWN:]}"
+        said = [f"{name.ljust(9)} {value}" for name, value in rows.items() if value]
+        return printable_lines("\n".join([*said, *(f"Warning   {note}" for note in self.warnings), "", text]))
 
     @property
     def stop(self) -> tuple[str, ...]:

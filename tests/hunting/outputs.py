@@ -1,7 +1,7 @@
 """Model outputs, mutated → every promise of the parser: the third generator of hunts.
 
 Strategy: outputs come from the families, from samples of the formats in `tests/formats`, and from the recorded cases where
-they are at hand. Markers, quotes, braces, white space and odd characters are deleted, doubled, swapped, cut off and put in.
+they are at hand. Markers, quotes, braces, whitespace and odd characters are deleted, doubled, swapped, cut off and put in.
 What is read whole must be read the same in single characters and in random chunks, through a copy and through a saved
 state; it must add up, and arguments of complete calls must be JSON objects. An input is JSON: the reading's name, the text,
 and the seed of the chunks.
@@ -15,9 +15,10 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties.attacks import Reading, markers, readings
@@ -26,12 +27,16 @@ from splitting import fed, merged, random_pieces
 from tables import table
 from vendor import vendor_cases, vendor_templates
 
-from unrender import ChatTemplate, Malformed, Message, Parser
+from unrender import ChatTemplate, Malformed, Message, Parser, Policy
 from unrender.testing import numbered_id
 from unrender.types import Request
 
 NAME = "outputs"
 ANY_TOOL = Request(tools=None)
+WORDS = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
+"""Allowed values of each field of a policy."""
+POLICIES = [Policy(**dict(zip(WORDS, words, strict=True))) for words in product(*WORDS.values())]
+"""All policies."""
 LONGEST = 700
 """Longest text that is tried, in characters."""
 T: Any = table("outputs")
@@ -224,11 +229,30 @@ def _saved(reading: Reading, text: str, seed: int) -> None:
     assert (other.message, other.spans) == (whole.message, whole.spans)
 
 
+def _alike_under_policies(reading: Reading, text: str, seed: int) -> None:
+    """Assert that a text is read the same in every way of feeding, under a few of all policies and requests."""
+    random = Random(seed)
+    for policy in random.sample(POLICIES, 4):
+        some = replace(reading, request=replace(reading.request, parallel_tool_calls=random.random() < 0.5))
+        reason = random.choice((None, "stop", "length"))
+        found = []
+        for size in (len(text) or 1, 1, 5):
+            parser = some.parser(policy=policy)
+            for at in range(0, len(text), size):
+                parser.feed(text[at : at + size])
+            parser.finish(reason)
+            found.append((parser.message, parser.spans))
+        parser = some.parser(policy=policy)
+        parser.finish(reason, text=text)
+        assert found == [(parser.message, parser.spans)] * 3, (policy, reason, found)
+
+
 _CHECKS: dict[str, Callable[[Reading, str, int], None]] = {
     "alike at every chunking": _alike,
     "alike when strict": _alike_when_strict,
     "copies": _copied,
     "states": _saved,
+    "alike under every policy": _alike_under_policies,
 }
 
 

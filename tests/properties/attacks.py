@@ -17,7 +17,7 @@ from pathlib import Path
 
 from properties.families import FAMILIES, REQUEST
 
-from unrender import GrammarError, Parser, Turn
+from unrender import GrammarError, Parser, Policy, Turn
 from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
 from unrender.testing import numbered_id
@@ -51,9 +51,9 @@ class Reading:
     def __repr__(self) -> str:
         return self.name
 
-    def parser(self, *, strict: bool = False) -> Parser:
+    def parser(self, *, strict: bool = False, policy: Policy | None = None) -> Parser:
         """Return a new parser."""
-        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, ids=numbered_id)
+        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, policy=policy, ids=numbered_id)
 
 
 @cache

@@ -82,8 +82,11 @@ def test_a_step_of_training_on_conversations(tokenizer: Any, tmp_path: Path) -> 
         ids = tokenizer.encode(CALL if len(asked) == 1 else WORDS, add_special_tokens=False)
         return [ids] * len(prompts), [[-0.5] * len(ids)] * len(prompts)
 
-    def reward(completions: Any, **_: Any) -> list[float]:
-        return [float(number) for number in range(len(completions))]
+    def reward(conversation: Any, ended: Any, **_: Any) -> list[float]:
+        said = [[(message["role"], message["content"]) for message in messages] for messages in conversation]
+        assert said == [[("assistant", ""), ("tool", HOSTILE), ("assistant", "It is sunny.")]] * len(said)
+        assert ended == ["answered"] * len(said)
+        return [float(number) for number in range(len(said))]
 
     made = rollout_func([weather], generate=generate)
 

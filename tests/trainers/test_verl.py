@@ -103,6 +103,25 @@ def test_answers_are_read(tokenizer: Any, text: str) -> None:
     assert "Hm." not in content
 
 
+OPENED = (
+    "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
+    "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}{% endif %}"
+)
+
+
+@pytest.mark.parametrize(("variables", "content"), [({}, ""), ({"enable_thinking": False}, "Yes.")])
+def test_answers_are_read_with_the_prompts_variables(variables: Any, content: str) -> None:
+    """Verl passes the template's variables to the builder alone. They decide whether a thought is open."""
+    tokenizer = byte_tokenizer(SPECIAL, eos="<|end|>", template=OPENED)
+    builder = ContinuousTokenBuilder(tokenizer, chat_template_kwargs=variables)
+
+    found, _ = asyncio.run(ToolParser(tokenizer).extract_tool_calls(encoded(tokenizer, "Yes.<|end|>"), []))
+
+    assert builder.chat_template_kwargs == variables
+    assert found == content
+
+
 class Weather:
     """A tool of verl."""
 

@@ -14,7 +14,7 @@ from unrender import ChatTemplate, ContentText, ToolCallStarted
 from unrender.errors import TokenizerError
 from unrender.integrations.rendered import tail_text
 from unrender.limits import MAX_FEW
-from unrender.token_ids import PromptEncoder, TokenParser, special_ids_of
+from unrender.token_ids import ChunkParser, PromptEncoder, TokenParser, special_ids_of
 
 SOURCE = """{%- for m in messages -%}<|{{ m.role }}|>{{ m.content }}
 {%- for call in m.tool_calls or [] -%}
@@ -61,6 +61,69 @@ def test_a_spelled_out_special_token_is_a_quotation(tokenizer):
     assert quoted.message.tool_calls == ()
     assert quoted.message.content.startswith("<call>")
     assert [event.name for event in events if isinstance(event, ToolCallStarted)] == ["now"]
+
+
+CALL = '{"name":"now","arguments":{}}'
+SPELLED = "The marker <call>" + CALL + "</call> calls a tool. "
+
+
+def chunks(tokenizer: Tokenizer, *parts: str | int) -> list[tuple[str, list[int]]]:
+    """Return texts and their ids: one chunk for each character, or for a special token."""
+    pairs: list[tuple[str, list[int]]] = []
+    for part in parts:
+        if isinstance(part, int):
+            pairs.append((tokenizer.decode([part], skip_special_tokens=False), [part]))
+        else:
+            pairs += [(letter, tokenizer.encode(letter).ids) for letter in part]
+    return pairs
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_chunks_with_ids_tell_markers_from_text(tokenizer, size):
+    """A marker that the text spells stays text, and the token of the same text starts a call, whatever the chunks."""
+    opens, closes = map(tokenizer.token_to_id, ("<call>", "</call>"))
+    pairs = chunks(tokenizer, SPELLED, opens, CALL, closes)
+    reader = ChunkParser(parser(tokenizer).parser, {opens: "<call>", closes: "</call>"}, tokenizer)
+
+    for at in range(0, len(pairs), size):
+        some = pairs[at : at + size]
+        reader.feed("".join(text for text, _ in some), [id for _, ids in some for id in ids])
+    reader.finish()
+
+    assert reader.message.content.strip() == SPELLED.strip()
+    assert [call.name for call in reader.message.tool_calls] == ["now"]
+
+
+@pytest.mark.parametrize("lag", [1, 3, 6])
+def test_text_that_lags_behind_its_ids_is_parsed_without_them(tokenizer, lag):
+    """An engine that holds back text for stop strings loses no call."""
+    opens, closes = map(tokenizer.token_to_id, ("<call>", "</call>"))
+    pairs = chunks(tokenizer, "Hi. ", opens, CALL, closes)
+    whole, given = "".join(text for text, _ in pairs), 0
+    reader = ChunkParser(parser(tokenizer).parser, {opens: "<call>", closes: "</call>"}, tokenizer)
+
+    for at, (_, ids) in enumerate(pairs):
+        sent = max(len("".join(text for text, _ in pairs[: at + 1])) - lag, given)
+        reader.feed(whole[given:sent], ids)
+        given = sent
+    reader.feed(whole[given:], [])
+    reader.finish()
+
+    assert [call.name for call in reader.message.tool_calls] == ["now"]
+    assert reader.message.content.strip() == "Hi."
+
+
+def test_the_token_that_ends_an_answer_may_be_missing_in_the_text(tokenizer):
+    """Engines drop the end of a turn from the text, but not from the ids."""
+    end = tokenizer.token_to_id("<|end|>")
+    special = {tokenizer.token_to_id(text): text for text in ("<call>", "</call>", "<|end|>")}
+    pairs = chunks(tokenizer, SPELLED)
+    reader = ChunkParser(parser(tokenizer).parser, special, tokenizer)
+
+    reader.feed("".join(text for text, _ in pairs), [*(id for _, ids in pairs for id in ids), end])
+    reader.finish()
+
+    assert reader.message.content == SPELLED
 
 
 def test_bytes_that_are_no_character_are_not_held_for_ever(tokenizer):

@@ -1,6 +1,6 @@
 """The command line, `unrender`.
 
-`commands` groups all commands, which are defined in `templates`, `format`, `answers`, `batch` and `serving`. `inputs` loads files and
+`commands` groups all commands, which are defined in `templates`, `format`, `answers`, `batch`, `serving` and `probing`. `inputs` loads files and
 options. `examining` checks many templates in parallel, `description` describes a format, and `terminal` prints.
 
 Rules: results are written to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from unrender.version import __version__
+from unrender.version import __version__, install_command
 
 __all__ = ["main"]
 
@@ -28,5 +28,5 @@ def main() -> None:
         parser = argparse.ArgumentParser("unrender", add_help=False)
         parser.add_argument("--version", action="version", version=f"unrender, version {__version__}")
         parser.parse_known_args()
-        parser.error("the command line needs the extra 'cli': pip install 'unrender[cli]'")
+        parser.error(f"the command line needs the extra 'cli': {install_command('cli')}")
     app(prog_name="unrender")

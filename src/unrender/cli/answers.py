@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from io import BufferedIOBase
-from itertools import groupby
 from typing import Any, cast
 
 import click
@@ -30,16 +29,11 @@ from unrender.cli.inputs import (
 )
 from unrender.cli.outputs import STANDARD_STREAM
 from unrender.cli.terminal import (
-    BOLD,
-    DIM,
     INDENT,
-    NARROWEST,
     NO_STYLE,
-    RED,
     ROLES,
     event_data,
     event_line,
-    excerpt,
     print_block,
     print_document,
     print_event,
@@ -54,8 +48,8 @@ from unrender.cli.terminal import (
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples import example_answer
 from unrender.explain import Explanation, explain
-from unrender.grammar import Role
-from unrender.limits import MAX_BLOCK, MAX_COUNTED
+from unrender.explain.explanation import page_of
+from unrender.limits import MAX_BLOCK
 
 _FIELDS = {
     "messages": "messages",
@@ -66,10 +60,6 @@ _FIELDS = {
     "chat_template_kwargs": "settings",
 }
 """Maps the supported fields of an OpenAI request to names in `RequestOptions`."""
-_SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
-"""Display names of some roles. White space between markers is displayed like a marker."""
-_PARTS, _MARGIN = 8, 13
-"""Maximum number of an answer's parts that are shown, and width of the column before their text."""
 
 
 @click.command(short_help="Show prompt, answer and message.")
@@ -241,22 +231,16 @@ def explain_command(
     if as_json:
         print_json(explanation.to_dict())
     else:
-        _show_explanation(explanation, loaded, tools=bool(request.tools), everything=everything)
+        _show_explanation(explanation, loaded, everything=everything)
     sys.exit(not explanation.clean)
 
 
-def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools: bool, everything: bool) -> None:
-    """Print the reason, the parts of the answer with a caret where parsing stopped, and the fix.
-
-    With `everything`, more sections are printed.
-    """
-    reason, fix = _reason(explanation, tools=tools)
-    print_sentence((reason[0].upper() + reason[1:], BOLD))
-    _show_parts(explanation, everything=everything)
-    for tolerance in explanation.tolerances:
-        print_sentence(f"Tolerated: {tolerance}.")
-    if fix:
-        print_sentence(("Fix: ", BOLD), fix + ".")
+def _show_explanation(explanation: Explanation, template: ChatTemplate, *, everything: bool) -> None:
+    """Print the explanation's page. With `everything`, more sections are printed."""
+    for line in page_of(explanation, columns=width(), everything=everything):
+        pieces = [(text, ROLES.get(style, style)) for text, style in line]
+        is_part = line[0][0].isspace()  # These lines fit the width already.
+        (print_line if is_part else print_sentence)(*pieces)
     others = len(explanation.hints[1:])
     if others and not everything:
         print_line(f"{others} more problem{'s' * (others > 1)}: --all")
@@ -271,44 +255,6 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, tools
     print_heading("What the model should write", "«…» are its own words")
     for answer in answers(explanation.format, template.capabilities, template.analysis.evidence):
         print_block(answer, indent=INDENT)
-
-
-def _reason(explanation: Explanation, *, tools: bool) -> tuple[str, str]:
-    """Return the main problem and its fix, or the result of parsing if there's no problem."""
-    number, no_tools = len(explanation.message.tool_calls), "nothing can be a tool call: no tools were given"
-    calls = f"{number or 'no'} tool call{'s' * (number != 1)}"
-    if explanation.hints:
-        hint = explanation.hints[0]
-        return hint.text + "." * (not hint.text.endswith("?")), hint.fix
-    if explanation.stops:
-        read = f"parsed {calls}, with a mistake" if number else "parsing stopped"
-        return f"{read}: expected {explanation.stops[0].expected}.", "`--all` shows what the model should write"
-    if failed := explanation.message.failed_calls:
-        return f"the call of {failed[0].name!r} is {failed[0].status}.", ""
-    if not tools:
-        return f"parsed, no problems. {no_tools.capitalize()}.", "Pass `--tools FILE`"
-    return f"parsed, no problems: {calls}.", ""
-
-
-def _show_parts(explanation: Explanation, *, everything: bool) -> None:
-    """Print a line for each part of the answer, and a line with a caret for each position where parsing stopped."""
-    output, room = explanation.output, max(width() - _MARGIN, NARROWEST)
-    stops, most = explanation.stops[:MAX_COUNTED], MAX_COUNTED if everything else _PARTS
-    printed = 0
-    for label, run in groupby(explanation.spans, key=lambda span: _SHOWN_AS.get(span.role, str(span.role))):
-        spans = list(run)
-        start, end = spans[0].start, spans[-1].end
-        inside = [it for it in stops if start <= it.position < end or it.position == end == len(output)]
-        if not inside and (printed >= most or (label == "marker" and not everything)):
-            continue
-        printed += 1
-        for stop in inside or (None,):
-            shown, column = excerpt(output[start:end], stop.position - start if stop else 0, room)
-            print_line(INDENT, (label.ljust(_MARGIN - len(INDENT)), DIM), (shown, ROLES.get(label, NO_STYLE)))
-            if stop:
-                told = f"character {stop.position}: expected {stop.expected}"
-                forms = (" " * column + f"^ {told}", f"{told} ^".rjust(column + 1), " " * column + "^")
-                print_line(" " * _MARGIN, (min(forms, key=lambda form: len(form) > room), RED))
 
 
 @click.command(short_help="Print a grammar for engines.")

@@ -80,6 +80,8 @@ def _text(chunk: Any, where: str) -> str:
     if isinstance(chunk, dict) and isinstance(choices := chunk.get("choices"), list):
         choice = choices[0] if choices else {}
         chunk = choice.get("delta", choice) if isinstance(choice, dict) else choice
+    elif isinstance(chunk, dict) and chunk.get("role") not in (None, "assistant"):
+        raise BadInput(f"{where}: expected a chunk of an answer, found a message of the role {chunk['role']!r:.60}")
     if isinstance(chunk, dict):
         chunk = chunk.get("text", chunk.get("content")) or ""
     if not isinstance(chunk, str):

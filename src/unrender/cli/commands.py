@@ -14,8 +14,9 @@ from typing import Any, Never
 import click
 
 from unrender import __version__
-from unrender.cli.terminal import ending, escape_unencodable, logged, remark, remark_warning
+from unrender.cli.terminal import ending, escape_unencodable, logged, print_document, remark, remark_warning
 from unrender.errors import SchemaWarning
+from unrender.signatures import did_you_mean
 
 
 class CommandGroup(click.Group):
@@ -40,6 +41,16 @@ class CommandGroup(click.Group):
             module = importlib.import_module(f"unrender.cli.{self._modules[cmd_name]}")
             self.add_command(with_verbose(getattr(module, f"{cmd_name.replace('-', '_')}_command")))
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that `args` start with. The error for an unknown command suggests a similar one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = did_you_mean(args[0], self._modules)
+            raise click.UsageError(error.message.rstrip(".") + meant if meant else error.message, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings."""
@@ -70,6 +81,9 @@ class Commands(CommandGroup):
         # In standalone mode, click would exit with its own messages and codes.
         try:
             code = super().main(words, prog_name, **extra | {"standalone_mode": False})
+        except click.exceptions.NoArgsIsHelpError as error:
+            print_document(error.format_message())
+            return 0
         except Exception as error:  # noqa: BLE001 - top-level handler
             return _code_of(error)
         return code if isinstance(code, int) else 0
@@ -132,7 +146,7 @@ batch_command = CommandGroup(
             "grammar": "answers",
         },
         "Answers": {**dict.fromkeys(("preview", "parse", "explain"), "answers"), "batch": "commands"},
-        "Serving": dict.fromkeys(("serve", "playground"), "serving"),
+        "Serving": {**dict.fromkeys(("serve", "playground"), "serving"), "probe": "probing"},
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )

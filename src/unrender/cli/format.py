@@ -76,8 +76,8 @@ def example_command(folder: str) -> None:
 @template_argument
 @template_name_option
 def show_command(template: str, *, template_name: str | None) -> None:
-    """Print the derived format as JSON, to save, compare or edit."""
-    print_json(load(template, name=template_name).format.to_dict())
+    """Print the derived format as JSON, to save, compare or edit. TEMPLATE may also be a name that `unrender format list` prints."""
+    print_json(_format(template, name=template_name).to_dict())
 
 
 @click.command(short_help="Compare two formats.")
@@ -98,13 +98,15 @@ def diff_command(before: str, after: str, *, as_json: bool) -> None:
     sys.exit(bool(found))
 
 
-def _format(source: str) -> Format:
-    """Return the Format in a file, or the format of a template."""
+def _format(source: str, *, name: str | None = None) -> Format:
+    """Return the Format in a file, a declared format, or the format of a template."""
     path = Path(source)
+    if not path.exists() and source in {declared.name for declared in declared_formats()}:
+        return Format.named(source)
     data = json_of(source) if path.suffix == ".json" and path.is_file() else None
     # Only the JSON of a Format contains a version and no template, so load any other JSON file as a template.
     if not isinstance(data, dict) or "version" not in data or "chat_template" in data:
-        return load(source).format
+        return load(source, name=name).format
     try:
         return Format.from_dict(data)
     except FormatError as error:

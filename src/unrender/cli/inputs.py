@@ -97,9 +97,13 @@ def load(source: str, *, name: str | None = None) -> ChatTemplate:
         if source == STANDARD_STREAM:
             return ChatTemplate.from_string(read_source(source))
         template = ChatTemplate.from_pretrained(source)
+        sources = template._loaded.sources
+        if not any(mark in text for text in sources.values() for mark in ("{{", "{%")):
+            raise BadInput(
+                f"{source}: expected a Jinja template, found text without {{{{ and {{%; check the arguments' order"
+            )
         if name is None:
             return template
-        sources = template._loaded.sources
         if name not in sources:
             raise BadInput(expected_one_of(source, sorted(sources), name, what="the templates "))
         return ChatTemplate(replace(template._loaded, sources={name: sources[name]}))

@@ -14,6 +14,7 @@ import click
 
 from unrender.cli.inputs import BadInput, load
 from unrender.cli.terminal import print_line, print_rows, remark
+from unrender.version import install_command
 
 if TYPE_CHECKING:
     from unrender.gateway.config import Config
@@ -28,7 +29,7 @@ _NAMING = {
 }
 """Options that select an engine, by parameter name. The first two can't be combined with any other."""
 _SAMPLED = "no model: answers are made up, with calls that fit the tools; the same request gets the same answer"
-_KEY = "UNRENDER_ENGINE_KEY"
+KEY = "UNRENDER_ENGINE_KEY"
 _RATE = 50.0
 """Tokens per second that the sampler generates, about as many as a real model."""
 
@@ -53,6 +54,7 @@ _RATE = 50.0
     "--model", "template", metavar="TEMPLATE", help="Model with the chat template; llama-server reports its own."
 )
 @click.option("--engine-model", metavar="NAME", help="Name of the model at the engine, if it has several.")
+@click.option("--format", metavar="FILE", type=click.Path(), help="Format in JSON that replaces the derived one.")
 @click.option("--name", help="Model name for clients; any other name works as well.")
 @click.option(
     "--constrain",
@@ -86,7 +88,7 @@ def serve_command(
     URL is the engine's address. Without a URL, there's no model: the server makes up well-formed answers for testing clients, tools and
     load. The engine's key is read from UNRENDER_ENGINE_KEY. After SIGTERM, running answers are finished first.
     """
-    with _extra("gateway"):
+    with extra("gateway"):
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
         from unrender.gateway.failure import Failure  # noqa: PLC0415
     given: dict[str, Any] = {name: value for name, value in model.items() if value not in (None, False)}
@@ -109,12 +111,12 @@ def serve_command(
 
 
 @contextmanager
-def _extra(name: str) -> Iterator[None]:
+def extra(name: str) -> Iterator[None]:
     """If an import in the block fails, raise `BadInput` with the name of the missing extra."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise BadInput(f"{error.name} is missing: pip install 'unrender[{name}]'") from error
+        raise BadInput(f"{error.name} is missing: {install_command(name)}") from error
 
 
 def _model(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
     if "url" not in given:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
-    key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
+    key = {"key_env": KEY} if os.environ.get(KEY) else {}
     if template := given.get("template"):
         load(template)  # Load the template now, so that an invalid one is reported at the start.
     return {**given, "backend": kind, "aliases": "*", **key}
@@ -248,7 +250,7 @@ def playground_command(
         files = write(Path(static), pyodide=pyodide)
         print_line(f"wrote {len(files)} files to {static}; serve them with any web server")
         return
-    with _extra("gateway"):
+    with extra("gateway"):
         from unrender.playground.server import app, bound, serve  # noqa: PLC0415 - an extra
     application = app({name: load(name) for name in templates})
     try:

@@ -38,7 +38,6 @@ from unrender.cli.terminal import (
     UNUSABLE,
     Piece,
     Row,
-    excerpt,
     print_block,
     print_heading,
     print_json,
@@ -54,6 +53,7 @@ from unrender.explain.picture import field_texts
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
+from unrender.printable import excerpt
 from unrender.verify import Report, Verdict, verify
 from unrender.verify.check import verify_quickly
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff

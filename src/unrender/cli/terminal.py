@@ -10,7 +10,7 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -104,18 +104,6 @@ def print_line(*pieces: str | Piece, columns: int | None = None) -> None:
 def print_sentence(*pieces: str | Piece) -> None:
     """Print pieces of text like `print_line`, wrapped to the terminal's width."""
     print_line(*pieces, columns=max(width(), NARROWEST))
-
-
-def excerpt(text: str, at: int, room: int) -> tuple[str, int]:
-    """Return an excerpt of about `room` characters around the position `at`, on one line, and the column of that position in the excerpt.
-
-    >>> excerpt("One moment.\\n<call>", 12, 80)
-    ('One moment.↵<call>', 12)
-    """
-    start = max(min(at - room // 3, len(text) - room + 2), 0)
-    before, after = (printable_line(it.replace("\n", "↵")) for it in (text[start:at], text[at : start + room - 1]))
-    before = "…" * bool(start) + before[2 - room :]
-    return before + after[: max(room - len(before) - 1, 0)] + "…" * (start + room - 1 < len(text)), len(before)
 
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
@@ -240,6 +228,18 @@ def tracked(items: Iterable[T], total: int) -> Iterable[T]:
 
     console = Console(stderr=True)
     return track(items, "Checking", total=total, console=console, transient=True, disable=not console.is_interactive)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar like `tracked` while the block runs. Yield a function that takes the numbers of finished and of all steps."""
+    from rich.console import Console  # noqa: PLC0415 - an extra
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_interactive) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _console() -> Console:

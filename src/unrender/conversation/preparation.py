@@ -20,7 +20,7 @@ from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import resolve_kwargs
 from unrender.errors import RequestError
 from unrender.format import Format
-from unrender.format.tokens import literal_texts, special_tokens, starts_of
+from unrender.format.tokens import ends_within, literal_texts, special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
 from unrender.messages.wire import Request, ToolPrompt
 from unrender.nodes import Grammar
@@ -148,7 +148,7 @@ def ended(format: Format, eos_token: str) -> Format:
     unless it also occurs elsewhere in the format. Equal arguments return the same object.
     """
     format = format._ended_by(eos_token)
-    turn, start = format.turn, next(starts_of(format.turn.end.strip()), "")
+    turn, start = format.turn, next(ends_within(format.turn.end.strip()), "")
     others = literal_texts(replace(format, turn=replace(turn, end="", ends=()), preserved_tokens=()))
     if not start or start in turn.ends or any(start in text for text in others):
         return format

@@ -24,6 +24,7 @@ from unrender.examples.values import example_value, words_of
 from unrender.limits import MAX_LISTED, MAX_SHOWN
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.nodes import Role
+from unrender.signatures import checked
 from unrender.turn import Turn
 
 _OPENINGS = (
@@ -53,6 +54,7 @@ class _Plan:
     thought: str = ""
 
 
+@checked
 def example_answer(turn: Turn, messages: Sequence[Mapping[str, Any]] = (), seed: int = 0) -> str:
     """Return an answer that a sensible model might write. `seed` varies the wording.
 

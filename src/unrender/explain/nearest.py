@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Self
 
+from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
 from unrender.formats import common_calls, declared_formats
@@ -107,7 +108,7 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
     nearest, best = None, reading
     if not reading.turn.request._calls_allowed or not reading.unread.strip():
         return nearest, best
-    for name, why, syntax in _candidates():
+    for name, why, syntax in candidates():
         other = read_as(reading, syntax)
         # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`. So such a syntax only counts if its
         # calls have arguments.
@@ -120,11 +121,16 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
 
 def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
     """Parse the same output with only this call syntax. Returns None if the format can't use this syntax."""
+    format = _with_syntax(reading.turn.format, syntax)
+    return AnswerReading.of(replace(reading.turn, format=format), reading.output) if format else None
+
+
+@kept(2_000)
+def _with_syntax(format: Format, syntax: CallSyntax) -> Format | None:
     try:
-        format = replace(reading.turn.format, tools=syntax, tolerated=())
+        return replace(format, tools=syntax, tolerated=())
     except FormatError:
         return None
-    return AnswerReading.of(replace(reading.turn, format=format), reading.output)
 
 
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
@@ -150,7 +156,7 @@ def call_text(call: ToolCall) -> str:
 
 
 @cache
-def _candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
+def candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
     """Return the candidate syntaxes, each with its name and the reason for it."""
     common = ((item.name, item) for item in common_calls())
     declared = ((f"the declared format {item.name!r}", item) for item in declared_formats())

@@ -13,6 +13,7 @@ from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed
 from unrender.machine.ids import numbered_id
 from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
+from unrender.signatures import checked
 
 _CHARACTERS = 2_000_000
 """Maximum total number of characters that are parsed to test splits into two chunks. Parsing two million characters takes one or two
@@ -54,6 +55,7 @@ class Replay:
     differences: tuple[Difference, ...]
 
 
+@checked
 def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
     """Feed recorded chunks to a new `parser()`, then the same text in other chunkings, and compare the results.
 

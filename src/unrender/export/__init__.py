@@ -4,7 +4,7 @@ The result is the `response_template` of transformers, vLLM and SGLang: a JSON o
 This module creates the fields. `response_calls` creates the field for calls, and all patterns.
 
 Strategy: text that belongs to no other field is content, or reasoning if reasoning has no opener. Markers around content, joints and ends
-of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even white space left
+of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even whitespace left
 between them would be a second region of content, and replace the first. For the same reason, reasoning opens only at the start of an answer
 or of a message within the answer. Openers at other positions are content, so no text is lost.
 
@@ -36,7 +36,7 @@ from unrender.export.response_calls import (
 )
 from unrender.format import Format, ReasoningMode, Slot
 from unrender.json_values import thawed
-from unrender.signatures import expected_one_of
+from unrender.signatures import checked, expected_one_of
 from unrender.values.notations import notation_of
 
 Target = Literal["transformers", "vllm"]
@@ -235,7 +235,8 @@ _TRANSFORMS = {"transform", "transform_each"}
 _CONTENTS = ("text", "int", "float", "bool", "json", "xml-inline", "kv-lines")
 
 
-def read_response_template(data: Any) -> Exported:
+@checked
+def read_response_template(data: Mapping[str, Any]) -> Exported:
     """Validate a response template and return it.
 
     Raises `ExportError`, with the path, if it isn't a response template of version 1.

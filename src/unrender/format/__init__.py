@@ -4,8 +4,8 @@
 exports use only the Format. Formats can be printed, saved, compared and edited by hand.
 
 Rules:
-- Text is literal: exactly what the model prints, e.g. `"</think>"`. White space at the ends of a marker and in joints is *layout*: it's
-  generated exactly and parsed tolerantly. To preserve verbatim text (reasoning, content, raw values), at most as much white space next to
+- Text is literal: exactly what the model prints, e.g. `"</think>"`. Whitespace at the ends of a marker and in joints is *layout*: it's
+  generated exactly and parsed tolerantly. To preserve verbatim text (reasoning, content, raw values), at most as much whitespace next to
   it is stripped as the literal contains.
 - The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers (`name_prefix`,
   `value_suffix`, …) are properties computed from the skeletons.
@@ -15,7 +15,10 @@ Rules:
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self, cast
 
 from unrender.errors import FormatError, FormatVersionError
@@ -42,7 +45,7 @@ from unrender.format.parts import (
     Typing,
     Words,
 )
-from unrender.signatures import expected_one_of
+from unrender.signatures import checked, expected_one_of
 
 __all__ = [
     "FORMAT_VERSION",
@@ -72,6 +75,7 @@ FORMAT_VERSION = 2
 """Version of the generated JSON. JSON of version 1 is accepted unless it contains removed fields."""
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """The syntax of a model's answers: reasoning, content, calls and the text around them, as plain data.
@@ -157,15 +161,15 @@ class Format:
         """Return plain JSON data, without defaults. Slots are written as `{"slot": "name"}`."""
         return {"version": self.version, **plain_data(self)}
 
+    @checked
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the format as JSON; `Format.from_json` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     @classmethod
-    def from_dict(cls, data: Any) -> Self:
+    @checked
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Create a format from the result of `to_dict`. Raises `FormatVersionError`, or `FormatError` with the field's path."""
-        if not isinstance(data, dict):
-            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         version = data.get("version")
         if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(
@@ -177,6 +181,7 @@ class Format:
         return cast(Self, decode_fields(cls, data, where="format"))
 
     @classmethod
+    @checked
     def named(cls, name: str) -> Format:
         """Return the declared format with this name, e.g. "qwen3".
 
@@ -191,13 +196,27 @@ class Format:
         return known[name]
 
     @classmethod
+    @checked
     def from_json(cls, text: str) -> Self:
         """Read a format from JSON. Raises `FormatVersionError` or `FormatError`."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise FormatError(f"not JSON: {error}", "format") from None
+        if not isinstance(data, dict):
+            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         return cls.from_dict(data)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """Read a format from a JSON file, e.g. one that `unrender probe` wrote. Raises `FormatError` with the path."""
+        from unrender.formats import read_text_of  # noqa: PLC0415 -- imported on use
+
+        text = read_text_of(Path(path))
+        try:
+            return cls.from_json(text)
+        except FormatError as error:
+            raise type(error)(f"{path}: {error}") from error
 
     def __str__(self) -> str:
         return self.to_json()

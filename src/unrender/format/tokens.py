@@ -1,6 +1,6 @@
 """Splits texts into lexemes, and finds markers that are probably single tokens.
 
-A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character or one other character. Markers are never split.
+A lexeme is a `<tag>`, a `[MARKER]`, a word, one whitespace character or one other character. Markers are never split.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def special_tokens(texts: Iterable[str]) -> Iterator[str]:
     return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
 
 
-def starts_of(end: str) -> Iterator[str]:
+def ends_within(end: str) -> Iterator[str]:
     """Yield the proper starts of an end-of-turn marker that end with a special token, the shortest first.
 
-    >>> list(starts_of("<|im_end|><|endofturn|>")), list(starts_of("<|im_end|>"))
+    >>> list(ends_within("<|im_end|><|endofturn|>")), list(ends_within("<|im_end|>"))
     (['<|im_end|>'], [])
     """
     start = ""

@@ -19,6 +19,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from unrender import ChatTemplate, TemplateError
+from unrender.errors import FormatError
+from unrender.format import Format
 from unrender.gateway.answers.model import ALL, Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Repairs, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
@@ -102,6 +104,8 @@ class _Model(Settings):
     constrain: Constrain = "always"
     variables: dict[str, Any] = Field(default_factory=dict)
     tool_format: str = "auto"
+    format: str = ""
+    """JSON file with a format that replaces the derived one."""
     aliases: str | Annotated[list[str], Many] = ""
     reasoning_field: ReasoningField = "reasoning_content"
     tool_calls: Calls = "auto"
@@ -298,6 +302,10 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         backend: Backend = Sampler() if check and hasattr(said, "path") else said.engine(where)
         own = sampler_template if check and isinstance(said, _LlamaServer) else said.own_template
         template = ChatTemplate.from_pretrained(said.template) if said.template else own()
+        if said.format:
+            template = ChatTemplate(template._loaded, format=Format.from_file(said.format))
+    except FormatError as error:
+        raise invalid(f"{where}.format: {error}", param=f"{where}.format") from error
     except (Failure, TemplateError) as error:
         # Report the setting's path in the file: "path: m.gguf: no such file" becomes `models[0].path: …`.
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")

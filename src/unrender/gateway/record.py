@@ -34,6 +34,7 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tokens_total": ("Tokens, as counted by the engine.", ("model", "kind")),
     "answers_total": ("Answers by parse result.", ("model", "reading")),
     "healings_total": ("Broken calls that the engine was asked to heal, by result.", ("model", "result")),
+    "unread_calls_total": ("Answers with a call in another syntax that was not parsed.", ("model",)),
     "grammar_total": ("Answers by grammar result.", ("model", "result")),
     "prompts_total": (
         "Prompts, extended from a cached answer or rendered, by reason.",
@@ -136,6 +137,8 @@ class Record:
         # Count this as a rejected grammar: if a grammar was sent, a 400 from the engine is nearly always about the grammar.
         refused = bool(answer.prepared.grammar) and self.outcome == "invalid"
         metrics.count("grammar_total", self.model, "refused" if refused else answer.prepared.grammar_result)
+        if answer.unread:
+            metrics.count("unread_calls_total", self.model, times=answer.unread)
         for kind in answer.errors:
             metrics.count("backend_errors_total", self.model, kind)
         origin = answer.prepared.origin

@@ -256,7 +256,7 @@ class Paths:
             "engines": {model.name: "not ready" if why else "ready" for model, why in found},
             "problems": problems,
             "grammars": {model.name: model.capabilities.dialect or None for model in models},
-            "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
+            "findings": {model.name: model.found.told() | {"warnings": _complaints(model)} for model in models},
         }
         return answered(status, Kind.BUSY.status if none else 200)
 

@@ -25,6 +25,7 @@ from unrender.nodes import Grammar, Node, Role
 from unrender.schema.admission import admits
 from unrender.schema.places import bundled
 from unrender.schema.reader import read_schema
+from unrender.signatures import checked
 
 __all__ = [
     "Grammar",
@@ -75,6 +76,7 @@ def _node(part: Node | str) -> Node:
     return part
 
 
+@checked
 def literal(text: str) -> Node:
     """Return `"text"`: exactly this text."""
     return nodes.Literal(text)
@@ -90,11 +92,13 @@ def choice(*options: Node | str) -> Node:
     return nodes.Choice(tuple(map(_node, options)))
 
 
+@checked
 def optional(part: Node | str) -> Node:
     """Return `a?`."""
     return nodes.Optional(_node(part))
 
 
+@checked
 def repeat(part: Node | str, minimum: int = 0, maximum: int | None = None, separator: Node | str | None = None) -> Node:
     """Return `a{minimum,maximum}`, greedy, with `separator` between iterations.
 
@@ -104,11 +108,13 @@ def repeat(part: Node | str, minimum: int = 0, maximum: int | None = None, separ
     return nodes.Repeat(_node(part), minimum, maximum, None if separator is None else _node(separator))
 
 
+@checked
 def zero_or_more(part: Node | str, separator: Node | str | None = None) -> Node:
     """Return `a*`."""
     return repeat(part, separator=separator)
 
 
+@checked
 def one_or_more(part: Node | str, separator: Node | str | None = None) -> Node:
     """Return `a+`."""
     return repeat(part, 1, separator=separator)
@@ -126,6 +132,7 @@ def rest() -> Node:
     return nodes.Until()
 
 
+@checked
 def chars(characters: str, minimum: int = 1, maximum: int | None = 1) -> Node:
     r"""Return `[characters]{minimum,maximum}`, with the syntax of a regular expression's class: `a-z`, `^"`, `\-`.
 
@@ -158,16 +165,19 @@ def _check_bounds(minimum: int, maximum: int | None) -> None:
         raise GrammarError(f"expected 0 <= minimum <= maximum, found {minimum} and {maximum}")
 
 
+@checked
 def space(text: str = "") -> Node:
-    """Return a node for white space. The node generates `text`, and accepts any white space, including none."""
+    """Return a node for whitespace. The node generates `text`, and accepts any whitespace, including none."""
     return nodes.Layout(text)
 
 
+@checked
 def peek(part: Node | str) -> Node:
     """Return `&a`: `a` must follow, but isn't consumed."""
     return nodes.Peek(_node(part))
 
 
+@checked
 def negate(part: Node | str) -> Node:
     """Return `!a`: `a` must not follow."""
     return nodes.Negate(_node(part))
@@ -183,6 +193,7 @@ def json_value() -> Node:
     return nodes.JsonValue()
 
 
+@checked
 def schema(json_schema: JsonSchema) -> Node:
     """Return a node for JSON values. Generated values follow the schema, but the parser accepts any value."""
     return nodes.JsonValue(json_schema)
@@ -193,6 +204,7 @@ def python_value() -> Node:
     return nodes.PythonValue()
 
 
+@checked
 def quoted(quote: str = '"') -> Node:
     """Return a node for a string between two `quote` characters. A backslash escapes the next character.
 
@@ -203,11 +215,13 @@ def quoted(quote: str = '"') -> Node:
     return nodes.Quoted(quote)
 
 
+@checked
 def ref(rule: str) -> Node:
     """Return a reference to a rule in `Grammar.rules`."""
     return nodes.Ref(rule)
 
 
+@checked
 def atomic(part: Node | str) -> Node:
     """Return `part`, with its text buffered until all of it has matched."""
     return nodes.Atomic(_node(part))
@@ -221,41 +235,49 @@ def cut() -> Node:
     return nodes.Cut()
 
 
+@checked
 def tag(role: Role, part: Node | str) -> Node:
     """Return `a`, tagged with this role in the message."""
     return nodes.Tag(role, _node(part))
 
 
+@checked
 def reasoning(part: Node | str) -> Node:
     """Return `part`, tagged as reasoning."""
     return tag(Role.REASONING, part)
 
 
+@checked
 def content(part: Node | str) -> Node:
     """Return `part`, tagged as content."""
     return tag(Role.CONTENT, part)
 
 
+@checked
 def tool_call(part: Node | str) -> Node:
     """Return `part`, tagged as one tool call. Tag the parts of the call with `name`, `call_id`, `arguments` and `argument`."""
     return tag(Role.CALL, part)
 
 
+@checked
 def name(part: Node | str) -> Node:
     """Return `part`, tagged as the name of a call, which must be the name of an offered tool."""
     return tag(Role.NAME, part)
 
 
+@checked
 def call_id(part: Node | str) -> Node:
     """Return `part`, tagged as the id of a call."""
     return tag(Role.ID, part)
 
 
+@checked
 def arguments(part: Node | str) -> Node:
     """Return `part`, tagged as the arguments of a call: a JSON object, or a Python dict with `python_value`."""
     return tag(Role.ARGUMENT, part)
 
 
+@checked
 def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
     """Return one argument: its name, the text `between` name and value, and its value.
 
@@ -264,6 +286,7 @@ def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
     return sequence(tag(Role.KEY, key), between, tag(Role.VALUE, value))
 
 
+@checked
 def conforms(value: Any, schema: JsonSchema) -> bool:
     """Return True if a JSON value matches a schema. Only keywords that grammars enforce are checked.
 
@@ -276,6 +299,7 @@ def conforms(value: Any, schema: JsonSchema) -> bool:
     return admits(reading.shape, value, reading.definitions)
 
 
+@checked
 def unsupported_keywords(schema: JsonSchema) -> tuple[str, ...]:
     """Return the paths of the keywords that grammars can't enforce; empty if they enforce the complete schema.
 

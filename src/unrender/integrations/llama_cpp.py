@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
-from unrender import ChatTemplate, RequestError, TemplateError, Turn
+from unrender import ChatTemplate, Parser, RequestError, TemplateError, Turn
 from unrender.errors import SchemaWarning
 from unrender.integrations.rendered import is_forced, json_form, own_template
 from unrender.openai import ChunkBody, Completion, CompletionBody, Usage
+from unrender.token_ids import ChunkParser
 
 __all__ = ["ChatHandler"]
 
@@ -114,16 +115,18 @@ class _Answer:
 
     def completion(self, model: str) -> CompletionBody:
         parser = self.turn.parser()
-        for text in self.texts():
-            parser.feed(text)
+        reader = ChunkParser(parser, self._special(parser))
+        for text, tokens in self.texts():
+            reader.feed(text, tokens)
         parser.finish(self.reason)
         usage = Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens)
         return Completion(model=model).body([parser.message], reasons=[self.reason], usage=usage)
 
     def chunks(self, model: str) -> Iterator[ChunkBody]:
         parser, choice = self.turn.parser(), Completion(model=model).choice()
-        for text in self.texts():
-            yield from choice.chunks(parser.feed(text))
+        reader = ChunkParser(parser, self._special(parser))
+        for text, tokens in self.texts():
+            yield from choice.chunks(reader.feed(text, tokens))
         yield from choice.chunks(parser.finish(self.reason))
         yield from choice.end(parser.message, self.reason)
 
@@ -132,35 +135,40 @@ class _Answer:
         """The finish reason."""
         return "stop" if self.ended else "length"
 
-    def texts(self) -> Iterator[str]:
-        """Yield generated text up to a stop string. Text that may be the start of a stop string is held back."""
+    def _special(self, parser: Parser) -> dict[int, str]:
+        """Return the markers of the format that are single tokens of the model, by id."""
+        ids = {text: self.llama.tokenize(text.encode(), add_bos=False, special=True) for text in parser._quoter.tokens}
+        return {tokens[0]: text for text, tokens in ids.items() if len(tokens) == 1}
+
+    def texts(self) -> Iterator[tuple[str, list[int]]]:
+        """Yield generated text up to a stop string, and new tokens. Text that may be the start of a stop string is held back."""
         held = ""
-        for piece in self._pieces():
+        for piece, tokens in self._pieces():
             held += piece
             if found := [held.index(stop) for stop in self.stop if stop in held]:
                 self.ended = True
-                yield held[: min(found)]
+                yield held[: min(found)], tokens
                 return
             # `Hi<|e` is yielded as `Hi`, because the rest may be the start of `<|end|>`.
             cut = len(held) - _begun_stop(held, self.stop)
-            yield held[:cut]
+            yield held[:cut], tokens
             held = held[cut:]
-        yield held
+        yield held, []
 
-    def _pieces(self) -> Iterator[str]:
+    def _pieces(self) -> Iterator[tuple[str, list[int]]]:
         prompt = self._prompt()
         self.prompt_tokens = len(prompt)
         room = max(0, self.llama.n_ctx() - len(prompt))
         # A token may be part of a character, so decode incrementally. For example, `😀` may be four tokens of one byte each.
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         tokens = self.llama.generate(prompt, **self.sampling)
-        for piece in self._until_end(islice(tokens, min(self.limit, room) if self.limit > 0 else room), prompt):
+        for token, piece in self._until_end(islice(tokens, min(self.limit, room) if self.limit > 0 else room), prompt):
             self.completion_tokens += 1
-            yield decoder.decode(piece)
-        yield decoder.decode(b"", final=True)
+            yield decoder.decode(piece), [token]
+        yield decoder.decode(b"", final=True), []
 
-    def _until_end(self, tokens: Iterator[int], prompt: list[int]) -> Iterator[bytes]:
-        """Yield the bytes of tokens up to an end-of-generation token. A model may define several end-of-generation tokens."""
+    def _until_end(self, tokens: Iterator[int], prompt: list[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield tokens and their bytes up to an end-of-generation token. A model may define several end-of-generation tokens."""
         library = importlib.import_module("llama_cpp")
         vocabulary, before = library.llama_model_get_vocab(self.llama.model), prompt[-1:]
         for token in tokens:
@@ -168,7 +176,7 @@ class _Answer:
                 self.ended = True
                 return
             # The previous token determines whether this one starts with a space.
-            yield self.llama.detokenize([token], prev_tokens=before, special=True)
+            yield token, self.llama.detokenize([token], prev_tokens=before, special=True)
             before = [token]
 
     def _prompt(self) -> list[int]:

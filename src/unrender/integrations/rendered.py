@@ -20,17 +20,20 @@ from typing import Any
 from unrender import ChatTemplate, Event, GrammarError, Parser, Policy, TemplateError, Turn
 from unrender.cache import kept
 from unrender.errors import SchemaWarning
-from unrender.format import Reasoning, ToolMode
+from unrender.format import Format, Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
+from unrender.json_values import FrozenDict
 from unrender.limits import MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.token_ids import Decoder, Detokenizer
+from unrender.token_ids import Decoder, Detokenizer, special_ids_of
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """Environment variable with the path of a template, for engines started with a template file and for models without a template."""
+FORMAT = "UNRENDER_FORMAT"
+"""Environment variable with the path of a format that replaces the derived one, e.g. one written by `unrender probe`."""
 REPAIR = "UNRENDER_REPAIR"
 """Environment variable for `Policy.repair` in engine plug-ins."""
 
@@ -39,9 +42,16 @@ REPAIR = "UNRENDER_REPAIR"
 def engine_template(tokenizer: Any) -> ChatTemplate:
     """Return the template in the file named by `UNRENDER_CHAT_TEMPLATE`, or else the tokenizer's own.
 
-    Raises `TemplateError` with instructions if there's no template, and `ValueError` if `UNRENDER_REPAIR` is invalid.
+    The format in the file named by `UNRENDER_FORMAT` replaces the derived one. Raises `TemplateError` with instructions if there's no
+    template, `FormatError` for an invalid format, and `ValueError` if `UNRENDER_REPAIR` is invalid.
     """
     engine_policy()  # Raises at startup if `UNRENDER_REPAIR` is invalid.
+    template = _loaded_template(tokenizer)
+    given = os.environ.get(FORMAT)
+    return ChatTemplate(template._loaded, format=Format.from_file(os.path.expanduser(given))) if given else template  # noqa: PTH111 - `Path.expanduser` may raise
+
+
+def _loaded_template(tokenizer: Any) -> ChatTemplate:
     # Use `getattr`, because engines wrap their tokenizers, and some wrappers lack these attributes. A special token may also be None.
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
@@ -52,6 +62,13 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
             f"set the environment variable {TEMPLATE} to a template file, or use the engine's own parser"
         )
     return chat_template(tokenizer)
+
+
+@kept(1_000_000)
+def special_tokens(tokenizer: Any) -> Mapping[int, str]:
+    """Return the texts of a tokenizer's special tokens, by id."""
+    decoder = Detokenizer(tokenizer)
+    return FrozenDict({id: decoder.text([id]) for id in special_ids_of(tokenizer)})
 
 
 @kept(1_000_000)

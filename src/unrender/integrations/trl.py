@@ -31,8 +31,10 @@ from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
 _T = TypeVar("_T")
+_READ = Policy(unknown_tools="call", failed_calls="apart")
+"""Failed and unknown calls are calls, which may have results."""
 Errors = Literal["results", "user", "end"]
-"""What follows a failed call: a result with the error, a user message with the error, or the end of the conversation."""
+"""Reaction to a failed call: a result with the error, a user message with the error, or the end of the conversation."""
 _MARK = {"read_by": "unrender"}
 """Placeholder for `response_template` if the format can't be exported."""
 Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
@@ -114,23 +116,17 @@ def rollout_func(
     if errors not in get_args(Errors):
         raise RequestError(f"errors: expected one of {', '.join(get_args(Errors))}, found {errors!r:.60}")
     named = {function.__name__: function for function in tools}
-    used_policy = policy or Policy(unknown_tools="call", failed_calls="apart")
+    asked = {"tools": list(tools) or None, "policy": policy or _READ, **settings}
     sample = generate or _by_trainer
 
-    async def following(message: Message) -> Sequence[Mapping[str, Any]]:
-        if respond is None:
-            return await _results(message, named, errors)
-        messages = respond(message)
-        return (await messages if inspect.isawaitable(messages) else messages) or ()
-
-    async def all_following(messages: Sequence[Message]) -> list[Sequence[Mapping[str, Any]]]:
-        return await asyncio.gather(*map(following, messages))
+    def following(messages: Sequence[Message]) -> list[Sequence[Mapping[str, Any]]]:
+        return _run(_all(messages, respond or (lambda message: _results(message, named, errors))))
 
     def rollouts(prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
         used, encoder = template or chat_template(tokenizer), PromptEncoder(tokenizer)
-        asked = {"chat_template_kwargs": _template_kwargs(trainer), **settings, "policy": used_policy}
-        made = [Rollout(used, encoder, prompt, tools=list(tools) or None, **asked) for prompt in prompts]
+        variables = {"chat_template_kwargs": _template_kwargs(trainer)}
+        made = [Rollout(used, encoder, prompt, **{**variables, **asked}) for prompt in prompts]
         longest = [len(rollout.ids) + trainer.max_completion_length for rollout in made]
         ended = ["turns"] * len(made)
         running = list(range(len(made)))
@@ -142,8 +138,7 @@ def rollout_func(
             ]
             if turn + 1 == turns:
                 break
-            news = _run(all_following(messages))
-            for number, message, new in zip(running, messages, news, strict=True):
+            for number, message, new in zip(running, messages, following(messages), strict=True):
                 made[number], ended[number] = _extended(made[number], message, new, longest[number])
             running = [number for number in running if not ended[number]]
             if not running:
@@ -188,6 +183,16 @@ def _columns(rows: Sequence[TrainingRow], longest: int) -> dict[str, Any]:
         for row in rows
     ]
     return {**columns, "logprobs": None} if None in columns["logprobs"] else columns
+
+
+async def _all(messages: Sequence[Message], respond: Callable[[Message], Any]) -> list[Sequence[Mapping[str, Any]]]:
+    """Return the messages after each answer. `respond` may be async."""
+
+    async def following(message: Message) -> Sequence[Mapping[str, Any]]:
+        found = respond(message)
+        return (await found if inspect.isawaitable(found) else found) or ()
+
+    return await asyncio.gather(*map(following, messages))
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:

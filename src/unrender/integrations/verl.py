@@ -7,9 +7,10 @@ Call `install()` in each process that runs agent loops, for example in the modul
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from verl.experimental.agent_loop.tool_parser import FunctionCall
 from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
@@ -28,6 +29,10 @@ _READ = Policy(unknown_tools="call", failed_calls="apart")
 _QUESTION = {"role": "user", "content": "Hello"}
 
 
+_VARIABLES: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
+"""Template variables of each tokenizer's prompts. Verl passes them only to the builder, but they also affect how answers are parsed."""
+
+
 class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
     """Builds token sequences for any template by appending the template's text to the sampled answer.
 
@@ -37,6 +42,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
 
     def __init__(self, tokenizer: Any, **settings: Any) -> None:
         super().__init__(tokenizer, **settings)
+        _VARIABLES[tokenizer] = self.chat_template_kwargs
         self._template = chat_template(tokenizer)
         self._encoder = PromptEncoder(tokenizer)
         self._texts = PromptTexts(tokenizer)
@@ -116,8 +122,9 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
         offered = [tool.model_dump(exclude_unset=True, exclude_none=True) for tool in tools or ()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
-            turn = self._template.prepare([_QUESTION], tools=offered or None)
-        reader = TokenParser(turn.parser(), self.tokenizer)
+            turn = self._template.prepare([_QUESTION], tools=offered or None, **_VARIABLES.get(self.tokenizer, {}))
+        # Verl answers a call of an unknown tool with an error, from which the model can recover.
+        reader = TokenParser(turn.parser(policy=Policy(unknown_tools="call")), self.tokenizer)
         reader.feed(responses_ids)
         reader.finish()
         text = Detokenizer(self.tokenizer).text(responses_ids)

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from unrender import ChatTemplate, GrammarError, Parser, RequestError, TemplateError, Turn
+from unrender import ChatTemplate, GrammarError, RequestError, TemplateError, Turn
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import (
     ReasoningGate,
@@ -33,8 +33,10 @@ from unrender.integrations.rendered import (
     rendered_turn,
     request_template,
     said,
+    special_tokens,
     tail_text,
 )
+from unrender.token_ids import ChunkParser
 
 NAME = "unrender"
 _RESPONSES = "vllm.entrypoints.openai.responses.serving"
@@ -208,7 +210,7 @@ class _Parser:
         self._offered = _offered(tools)
         self._variables = dict(kwargs.get("chat_template_kwargs") or {})
         self._prompt: str | None = None
-        self._parser: Parser | None = None
+        self._parser: ChunkParser | None = None
         self._tokens = 0
         self._counter: ReasoningTokens | None = None
         self._turn: Turn | None = None
@@ -292,7 +294,8 @@ class _Parser:
         """Return reasoning, content and calls of a complete answer. Merging the results of `parse_delta` gives the same answer."""
         parser = self._begun(request, auto=enable_auto_tools)
         reason = _finish_reason(request, len(model_output_token_ids))
-        found = said([*parser.feed(model_output), *parser.finish(reason)])
+        fed = parser.feed(model_output, model_output_token_ids)
+        found = said([*fed, *parser.finish(reason)])
         function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
         calls = [
             function(id=call.id, name=call.name, arguments=call.arguments_json) for call in parser.message.tool_calls
@@ -317,7 +320,7 @@ class _Parser:
         if self._parser is None:  # The server module has been imported by the first chunk, so patch it now.
             _let_calls_end_first()
             self._parser = self._begun(request, auto=self._enable_auto_tools)
-        events = self._parser.feed(delta_text) if delta_text else []
+        events = self._parser.feed(delta_text, delta_token_ids)
         found = said([*events, *(self._parser.finish(_finish_reason(request, self._tokens)) if finished else ())])
         protocol = importlib.import_module("vllm.entrypoints.generate.base.protocol")
         reasoning = found.reasoning if request.include_reasoning else ""
@@ -336,9 +339,10 @@ class _Parser:
             self._counter = ReasoningTokens(self._turn, self.model_tokenizer)
         return self._counter.count(token_ids)
 
-    def _begun(self, request: Any, *, auto: bool) -> Parser:
+    def _begun(self, request: Any, *, auto: bool) -> ChunkParser:
         self._turn = self._answering(request, None, auto=auto)
-        return opened(self._turn, continued=_continues(request))
+        parser, tokenizer = opened(self._turn, continued=_continues(request)), self.model_tokenizer
+        return ChunkParser(parser, special_tokens(tokenizer), tokenizer)
 
     def _answering(self, request: Any, form: Mapping[str, Any] | None, *, auto: bool) -> Turn:
         choice = request.tool_choice

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
+from operator import attrgetter
+from typing import Any, Self
 
 from unrender.machine.quotation import Quotation
 from unrender.messages.wire import Tool
@@ -43,6 +44,33 @@ class StackEntry:
 
 
 @dataclass(slots=True)
+class Snapshot(Resumable):
+    """The state of a machine at one position in the text, to which backtracking returns."""
+
+    position: int
+    events: int
+    """Number of events found before this position, including those already released."""
+    spans: int
+    span_end: int
+    calls: int
+    call: CallState | None
+    carried: tuple[str, ...]
+    carried_spans: tuple[int, ...]
+    values: tuple[Any, ...]
+    """Values of the fields `RESTORED`."""
+
+
+RESTORED = (
+    *("stack", "tag", "answered", "thinks", "mentioned", "split"),
+    *("fenced", "closed", "loose", "separated", "refused"),
+)
+"""Fields of a machine to whose values backtracking returns, besides texts, spans, events and the call. Other fields, such as the limit of
+backtracking and the reported position of a failure, keep what an attempt has changed.
+"""
+restored_values = attrgetter(*RESTORED)
+
+
+@dataclass(slots=True)
 class Frame(Resumable):
     """A backtracking point: a position in the text, and the remaining alternatives."""
 
@@ -50,13 +78,8 @@ class Frame(Resumable):
     """Addresses of the remaining alternatives."""
     otherwise: int
     """Address at which execution continues if no alternative is left."""
-    at: int
-    """Position in the output at which the alternatives start (see `Machine.base`)."""
-    events: int
-    """Number of events found before this point, including those already released."""
-    spans: int
-    span_end: int
-    calls: int
+    start: Snapshot
+    """The state of the machine at this point."""
     holds: bool = False
     """True if a commit doesn't close this frame."""
     sealed: int = -1
@@ -78,16 +101,22 @@ class Frame(Resumable):
     """True for the start marker of reasoning that is text if its end marker is missing."""
     serial: int = 0
     """Serial number of a backtracking point of a handwritten grammar, otherwise 0."""
-    stack: StackEntry | None = None
-    tag: Role | None = None
     cut: bool = False
     """True if the frame was open when the token limit cut off the output."""
     limited: bool = False
     """True if the last attempt reached the end of a truncated output."""
     call: CallState | None = None
     """The call that was cut off after this point, if its name is known."""
-    saved: CallState | None = None
-    """A copy of the call that was open when the frame was created."""
+
+    @property
+    def at(self) -> int:
+        """Position in the output at which the alternatives start (see `Machine.base`)."""
+        return self.start.position
+
+    @property
+    def spans(self) -> int:
+        """Number of spans before this point."""
+        return self.start.spans
 
     def next_target(self) -> int:
         """Remove and return the next alternative."""
@@ -134,6 +163,8 @@ class CallState(Resumable):
     """True if the fence or brackets around the arguments are closed too."""
     repaired: bool = False
     """True if an end marker of the call or of one of its values is missing or damaged."""
+    unclear: bool = False
+    """True if a value has several readings, so that the call can't be repaired."""
     committed: bool = False
     """True if the text before the arguments is final."""
     broken: tuple[str, str, int] | None = None

@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self
 from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, Malformed, ReasoningText
-from unrender.machine.frames import IN_CALLS, CallState, Frame, StackEntry
+from unrender.machine.frames import IN_CALLS, RESTORED, CallState, Frame, Snapshot, StackEntry, restored_values
 from unrender.machine.ids import CallIds
 from unrender.machine.past import ReadText, up_to
 from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
@@ -195,8 +195,8 @@ class Machine(Resumable):
         """Return the final events, i.e. those before the first backtracking point. A strict parser raises `ParseError` for the first
         deviation.
         """
-        # `frame.events` counts all events, but `self.events` no longer contains the released ones.
-        count = self.frames[0].events - self.released if self.frames else len(self.events)
+        # `Snapshot.events` counts all events, but `self.events` no longer contains the released ones.
+        count = self.frames[0].start.events - self.released if self.frames else len(self.events)
         if not count:
             return []  # Don't copy a long list of events if none is final.
         released, self.events = self.events[:count], self.events[count:]
@@ -224,7 +224,7 @@ class Machine(Resumable):
         position = self.position if at is None else at
         if self.strict and at is None:
             # If an earlier deviation is final, raise the error for that deviation first, as would happen with smaller chunks.
-            refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
+            refuse(self.events[: self.frames[0].start.events - self.released] if self.frames else self.events)
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
             raise ParseError(position, wanted, around)
         self.events.append(Malformed(text, position, wanted, failed))
@@ -419,14 +419,14 @@ class Machine(Resumable):
             if spans:
                 # The last span may contain text that isn't final. In `a <b`, which is one span of content, only the text before `<` is
                 # final, because `<b` may start a marker.
-                spans[-1] = (spans[-1][0], frame.span_end)
+                spans[-1] = (spans[-1][0], frame.start.span_end)
         return up_to(spans, self.final_end)
 
     @property
     def final_end(self) -> int:
         """End of the last final span. Carried whitespace isn't final, and neither is a call that becomes content if it fails."""
         first = self.frames[0] if self.frames else None
-        end = self.span_end if first is None else first.span_end if first.spans else 0
+        end = self.span_end if first is None else first.start.span_end if first.spans else 0
         if self.carried_spans and not self.final:
             carried = self.carried_spans[0]
             end = min(end, self.span_ends[carried - 1] if carried else 0)
@@ -434,38 +434,25 @@ class Machine(Resumable):
 
     def way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
         """Add a backtracking point at the current position, and return it. The `targets` are tried in order, then `otherwise`."""
-        events = self.released + len(self.events)
-        frame = Frame(targets, otherwise, self.base + self.at, events, len(self.span_ends), self.span_end, self.calls)
+        frame = Frame(targets, otherwise, self.snapshot())
         # If one attempt was cut off, other attempts at the same position are cut off too.
         frame.cut = frame.at == self.cut_from
-        frame.saved = self.call.kept() if self.call else None
-        frame.stack, frame.tag = self.stack, self.tag
         self.frames.append(frame)
         return frame
 
-    def open(self, targets: tuple[int, ...], *, holds: bool = False) -> int:
-        """Add a backtracking point that commits don't close, and return its serial number."""
-        self.serial += 1
-        frame = self.way_back(targets[:-1], targets[-1])
-        frame.holds, frame.reported, frame.serial = holds, False, self.serial
-        return self.serial
-
-    def close(self, serial: int) -> None:
-        """Close the backtracking point with this serial number, and all later ones. Does nothing if a cut already closed them."""
-        # In `("a" cut "b" / "c")`, the cut has already closed the choice's backtracking point, so there may be nothing to close.
-        while serial and self.frames and self.frames[-1].serial >= serial:
-            self.frames.pop()
-
-    def rewind(self, serial: int) -> bool:
-        """Return to the backtracking point with this serial number, and close it. Return False if the backtracking limit is exceeded."""
-        while self.frames[-1].serial > serial:
-            self.frames.pop()
-        frame = self.frames.pop()
-        self.failed_at = max(self.failed_at, self.at)
-        # A lookahead is parsed again, so its text counts towards the limit like that of a failed attempt.
-        self.reread += 1 + self.position - frame.at
-        self.go_back(frame)
-        return not self.exhausted()
+    def snapshot(self) -> Snapshot:
+        """Return the state at the current position, for `go_back`."""
+        return Snapshot(
+            self.base + self.at,
+            self.released + len(self.events),
+            len(self.span_ends),
+            self.span_end,
+            self.calls,
+            self.call.kept() if self.call else None,
+            tuple(self.carried),
+            tuple(self.carried_spans),
+            restored_values(self),
+        )
 
     def fail(self, wanted: str) -> bool:
         """Return to the latest backtracking point, or continue at `recover` if there is none.
@@ -481,7 +468,7 @@ class Machine(Resumable):
         frame = self.frames[-1]
         if frame.quotation and not frame.whole and call and call.committed:
             # Earlier calls of the run may be quoted too, so treat all calls of the run as text.
-            if self.calls - call.begun > frame.calls:
+            if self.calls - call.begun > frame.start.calls:
                 return self.quote()
             # A committed call fails without backtracking, even if it may be quoted.
             self.frames.pop()
@@ -495,7 +482,7 @@ class Machine(Resumable):
         if frame.limited and call and call.name:
             frame.call = call
             call.begun = False  # Backtracking removes the event for the start of the call.
-        self.go_back(frame)
+        self.go_back(frame.start)
         # Try the other alternatives at the same position. For example, two syntaxes may start with `<call>`.
         if frame.targets:
             return self.go_to(frame.next_target())
@@ -512,19 +499,23 @@ class Machine(Resumable):
             self.wanted += OR + wanted
         self.failed_at = max(self.at, self.failed_at)
 
-    def go_back(self, frame: Frame) -> None:
-        """Undo all changes since the backtracking point was added."""
-        del self.events[frame.events - self.released :]
-        del self.span_roles[frame.spans :]
-        del self.span_ends[frame.spans :]
+    def go_back(self, start: Snapshot) -> None:
+        """Undo all changes since the snapshot."""
+        del self.events[max(start.events - self.released, 0) :]
+        del self.span_roles[start.spans :], self.span_ends[start.spans :]
         # Restore the end of the last span, because later text may have extended the span. For example, `a <b` is one span of content.
         if self.span_ends:
-            self.span_ends[-1] = frame.span_end
-        self.recall(frame.at)
-        self.at = frame.at - self.base
+            self.span_ends[-1] = start.span_end
+        # Whitespace that was carried at the snapshot may have become content since then.
+        for index in start.carried_spans:
+            self.span_roles[index] = Role.LAYOUT
+        self.carried, self.carried_spans = list(start.carried), list(start.carried_spans)
+        self.recall(start.position)
+        self.at = start.position - self.base
         self.scanner = None
-        self.calls, self.call = frame.calls, frame.saved.restored() if frame.saved else None
-        self.stack, self.tag = frame.stack, frame.tag
+        self.calls, self.call = start.calls, start.call.restored() if start.call else None
+        for name, value in zip(RESTORED, start.values, strict=True):
+            setattr(self, name, value)
 
     def break_off(self, wanted: str) -> bool:
         """Continue at `recover`, because no backtracking point is left. Always return False, so that a step can return the result."""
@@ -537,7 +528,7 @@ class Machine(Resumable):
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
-            self.go_back(self.frames[0])
+            self.go_back(self.frames[0].start)
             self.frames.clear()
         self.break_off("text that needs less backtracking")
         return True
@@ -561,25 +552,13 @@ class Machine(Resumable):
     def quote(self) -> bool:
         """Treat the text since the start of a quoted call as free text. Always return False, so that a step can return the result."""
         frame, end = self.frames.pop(), self.position
-        self.go_back(frame)
+        self.go_back(frame.start)
         self.malformed(self.buffer[self.at : end - self.base], "an unquoted call")
         self.answered = self.answered or frame.role is Role.CONTENT
         self.scanner, self.fenced = None, False
         self.carried, self.carried_spans = [], []
         self.text(frame.role, end - self.base)
         return self.go_to(frame.hub)
-
-    def push(self, **held: int | Role | None) -> None:
-        """Push an entry onto the stack."""
-        depth = self.stack.depth + 1 if self.stack else 1
-        self.stack = StackEntry(self.stack, depth, **held)  # type: ignore[arg-type]
-
-    def pop(self) -> StackEntry:
-        """Remove the latest entry from the stack, and return it."""
-        entry = self.stack
-        assert entry is not None
-        self.stack = entry.below
-        return entry
 
     @property
     def current(self) -> CallState:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
 from unrender.errors import ParseError
 from unrender.machine.events import Malformed
 from unrender.messages.wire import Request
+from unrender.signatures import checked
 
 UnknownTools = Literal["content", "call"]
 CallsInReasoning = Literal["rescue", "ignore"]
@@ -18,6 +19,7 @@ FailedCalls = Literal["auto", "apart", "content", "call"]
 Repairs = Literal["format", "offered", "none"]
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """Rules for parsing ambiguous text. The defaults are for agents that execute calls.
@@ -28,7 +30,7 @@ class Policy:
     reason anyway. Calls are sent when they are complete, so that nobody executes a partial call. Use "streamed" if a grammar guarantees
     valid calls, or to display calls while they are generated.
 
-    Raises `ValueError` for an invalid value. The error names the field.
+    Raises `RequestError` for an invalid value. The error names the field.
     """
 
     unknown_tools: UnknownTools = "content"
@@ -55,20 +57,12 @@ class Policy:
     """
     repair: Repairs = "format"
     """The damaged calls that are repaired. Each repair emits a `Malformed` event. With "format", calls with missing, repeated, broken or
-    misspelled markers are repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in other well-known
-    syntaxes, if they start a line, end the answer, and match the schema of an offered tool. Use "offered" only if calls are confirmed
-    before they run. With "none", calls aren't repaired.
+    misspelled markers are repaired if the result is unambiguous and matches the schema. Calls in other well-known syntaxes count if they
+    are the whole answer, undamaged, and match the schemas of offered tools. "offered" also accepts them after other text, if they start a
+    line and end the answer, and repairs them. Use "offered" only if calls are confirmed before they run. With "none", calls aren't repaired.
     """
 
-    def __post_init__(self) -> None:
-        for field, words in _WORDS.items():
-            given = getattr(self, field)
-            if given not in words:
-                raise ValueError(f"{field}: expected one of {', '.join(words)}, found {given!r:.60}")
 
-
-_WORDS: Mapping[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
-"""Allowed values of each field."""
 USUAL = Policy()
 """The default policy."""
 

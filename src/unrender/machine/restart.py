@@ -9,30 +9,14 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from unrender.machine.frames import CallState, Frame
-from unrender.nodes import Role
+from unrender.machine.frames import Frame, Snapshot
 from unrender.values.resumable import Resumable
 
 _STATE = (
-    *(
-        "pc",
-        "answered",
-        "thinks",
-        "mentioned",
-        "split",
-        "unended",
-        "fenced",
-        "serial",
-        "left",
-        "recover",
-        "broke",
-        "wanted",
-        "reread",
-        "searched",
-    ),
-    *("barrier", "cut_from", "calls", "closed", "loose", "separated", "refused", "stack", "tag", "counted"),
+    *("pc", "unended", "serial", "left", "recover", "broke", "wanted", "reread", "searched"),
+    *("barrier", "cut_from", "counted"),
 )
-"""Fields of a machine that a reader of calls may change, besides its texts, spans, events and backtracking points."""
+"""Fields of a machine that a reader of calls may change, besides its backtracking points and those of a `Snapshot`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +26,7 @@ class Restart(Resumable):
     reader: Any
     """None in a copy, like `run`."""
     run: Generator[None, None, None] | None
-    position: int
+    start: Snapshot
     needed: int
     """Position of the first character that was needed at the start."""
     failed_at: int
@@ -50,13 +34,6 @@ class Restart(Resumable):
     state: dict[str, Any]
     """Other fields of the machine."""
     frames: list[Frame]
-    events: int
-    """Number of events before the start."""
-    spans: int
-    span_end: int
-    call: CallState | None
-    carried: list[str]
-    carried_spans: list[int]
     made_ids: int
 
     @classmethod
@@ -65,17 +42,11 @@ class Restart(Resumable):
         return cls(
             reader=reader,
             run=run,
-            position=machine.position,
+            start=machine.snapshot(),
             needed=machine.needed_from(),
             failed_at=machine.base + machine.failed_at,
             state={name: getattr(machine, name) for name in _STATE},
             frames=[frame.copy() for frame in machine.frames],
-            events=machine.released + len(machine.events),
-            spans=len(machine.span_ends),
-            span_end=machine.span_end,
-            call=machine.call.kept() if machine.call else None,
-            carried=machine.carried.copy(),
-            carried_spans=machine.carried_spans.copy(),
             made_ids=len(machine.ids.made),
         )
 
@@ -83,19 +54,12 @@ class Restart(Resumable):
         """Read the text since the start of the reader again, if `machine` is a copy."""
         if self.run is not None:
             return
-        del machine.span_roles[self.spans :], machine.span_ends[self.spans :]
-        if machine.span_ends:
-            machine.span_ends[-1] = self.span_end
-        for index in self.carried_spans:
-            machine.span_roles[index] = Role.LAYOUT
-        machine.recall(self.position)
+        machine.go_back(self.start)
+        machine.released = min(machine.released, self.start.events)
         for name, value in self.state.items():
             setattr(machine, name, value)
-        machine.at, machine.failed_at = self.position - machine.base, self.failed_at - machine.base
-        del machine.events[max(0, self.events - machine.released) :]
-        machine.released = min(machine.released, self.events)
-        machine.frames, machine.carried, machine.carried_spans = self.frames, self.carried, self.carried_spans
-        machine.call, machine.scanner, machine.restart = self.call and self.call.restored(), None, None
+        machine.failed_at = self.failed_at - machine.base
+        machine.frames, machine.restart = self.frames, None
         # Calls whose start was already emitted keep their ids.
         ids, steps = machine.ids, machine.steps
         made, make = iter(ids.made[self.made_ids :]), ids.make

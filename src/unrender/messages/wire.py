@@ -13,7 +13,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
-from unrender.signatures import expected_one_of
+from unrender.signatures import checked, expected_one_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Message fields that may contain reasoning. If several fields contain text, the first one is used."""
@@ -163,7 +163,9 @@ class ToolCall:
         try:
             content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise RequestError(f"result of {self.name!r:.60}: expected text or JSON data; {error}") from error
+            raise RequestError(
+                f"value: expected text or JSON data as the result of {self.name!r:.60}; {error}"
+            ) from error
         return {"role": "tool", "tool_call_id": self.id, "content": content}
 
 
@@ -229,6 +231,7 @@ def media_value(part: Mapping[str, Any], kind: str) -> Any:
     return value.get("url", value) if isinstance(value, Mapping) else value
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """A function that the model may call. `parameters` is the JSON Schema of the arguments, which is copied and frozen."""
@@ -296,6 +299,7 @@ class ToolPrompt:
     """Text that is added to the system message."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """Constraints for one turn: the offered tools, the tool choice, and the schema of the content.
@@ -345,6 +349,7 @@ class Request:
         """The names of the offered tools."""
         return tuple(tool.name for tool in self.tools or ())
 
+    @checked
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool with this name, or None."""
         return self._by_name.get(name)

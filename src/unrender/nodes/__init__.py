@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from unrender.errors import GrammarError
 from unrender.json_values import FrozenDict, JsonSchema, frozen
+from unrender.signatures import checked
 
 T = TypeVar("T")
 
@@ -218,6 +219,7 @@ def refusal(node: Refused, why: str) -> GrammarError:
     return GrammarError(f"{type(node).__name__} {why}")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """The answers allowed in one turn: a root node, and the rules that `Ref`s refer to. The rules are copied and frozen."""

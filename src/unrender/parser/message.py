@@ -18,9 +18,11 @@ from unrender.machine.events import (
 )
 from unrender.messages.wire import Message, Request, ToolCall
 from unrender.nodes import Role
+from unrender.signatures import checked
 from unrender.values.resumable import Resumable
 
 
+@checked
 def message_of(events: Iterable[Event]) -> Message:
     """Combine events into a message.
 

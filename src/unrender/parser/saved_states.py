@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 from unrender.cache import kept
-from unrender.errors import StateError
+from unrender.errors import RequestError, StateError
 from unrender.format import Format
 from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar
+from unrender.parser.quoting import Quoter
 from unrender.values.resumable import Resumable
 
 STATE_VERSION = 6
@@ -66,6 +67,17 @@ class Transcript(Resumable):
         """Yield the stretches of text."""
         return ((special, "".join(pieces)) for special, pieces in self.stretches)
 
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(text for _, text in self)
+
+    @property
+    def quoted_text(self) -> str:
+        """The text so far, in which a special token spelled out in ordinary text has another first character."""
+        quoter = Quoter(self.special_tokens)
+        return "".join(quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self)
+
     def state(self) -> dict[str, Any]:
         """Return the record as JSON data."""
         return {
@@ -100,7 +112,7 @@ def _policy(saved: Saved) -> Policy:
     words: dict[str, Any] = {field.name: saved.text(field.name) for field in fields(Policy)}
     try:
         return Policy(**words)
-    except ValueError as error:
+    except RequestError as error:
         raise StateError(f"{saved.where}.{error}") from None
 
 

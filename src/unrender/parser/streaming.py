@@ -35,7 +35,7 @@ from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.past import Span
-from unrender.machine.policy import USUAL, Policy
+from unrender.machine.policy import USUAL, Policy, Repairs
 from unrender.messages.wire import Message, Request, Tool
 from unrender.nodes import Grammar, Role
 from unrender.parser.message import Cleaner, MessageFold
@@ -43,7 +43,7 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 from unrender.parser.unread import unread_call
-from unrender.signatures import found
+from unrender.signatures import checked, found
 from unrender.values.finder import Flow
 from unrender.values.resumable import Resumable
 
@@ -62,7 +62,7 @@ def begun_machine(
     """
     prefill = transcript.prefill
     if grammar is None:
-        program = _program(format, request, siblings=transcript.policy.repair == "offered")
+        program = _program(format, request, repair=transcript.policy.repair)
     else:
         check_request(request)
         program = _handmade_program(Identity(grammar), ends_of(format.turn))
@@ -82,7 +82,7 @@ def begun_machine(
     return machine, events
 
 
-def _program(format: Format, request: Request, *, siblings: bool) -> Program:
+def _program(format: Format, request: Request, *, repair: Repairs) -> Program:
     # Omit everything that doesn't affect the program, so that requests with different tools share one program.
     some = None if request._calls_allowed else ()
     shape = replace(request, tools=some, tool_choice="auto", named_tool="", reasoning_format="auto")
@@ -90,7 +90,7 @@ def _program(format: Format, request: Request, *, siblings: bool) -> Program:
     # Don't cache programs with a response schema: they are rarely reused, and a schema isn't a suitable key.
     make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
     taken = tuple(name for name in _names_in_openers(format) if shape._calls_allowed and request.tool(name))
-    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, siblings)
+    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, repair)
     return program
 
 
@@ -102,18 +102,20 @@ def _names_in_openers(format: Format) -> tuple[str, ...]:
 
 @kept(100_000)
 def _compiled(
-    format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...], siblings: bool
+    format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...], repair: Repairs
 ) -> Program:
     """Compile the program for a format. If tool names identify calls, `names` are the tools that may be called.
 
-    Undeclared reasoning markers are ignored if they look like a call of one of the tools in `taken`. With `siblings`, calls in other
-    well-known syntaxes are parsed too.
+    Undeclared reasoning markers are ignored if they look like a call of one of the tools in `taken`. Calls in other well-known syntaxes
+    are parsed too: with "offered" after any text, and with "format" if they are the whole answer.
     """
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     known = known_reasoning() if format.undeclared_reasoning else ()
     calls = [block for name, block in names_in_openers(format, known) if name in taken]
-    others = [declared.format.tools for declared in known_calls()] if siblings else []
-    return compile_answer(answer_of(format, shape, [block for block in known if block not in calls], others))
+    others = [declared.format.tools for declared in known_calls()] if repair != "none" else []
+    return compile_answer(
+        answer_of(format, shape, [block for block in known if block not in calls], others, alone=repair == "format")
+    )
 
 
 __all__ = ["STATE_VERSION", "Parser", "Span"]
@@ -122,6 +124,7 @@ _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_
 """Fields that are copied and pickled, unlike the fields of the fast path."""
 
 
+@checked
 class Parser(Resumable):
     """Streaming parser for one answer: feed it chunks of text, and it returns events.
 
@@ -346,7 +349,7 @@ class Parser(Resumable):
         This method must be called before the first text.
         """
         # If `<call>` isn't in the vocabulary, the model starts calls with ordinary tokens, so `<call>` must not be quoted.
-        if not self._transcript.stretches:
+        if not any(text for _, text in self._transcript):
             self._quoter = Quoter(token for token in self._quoter.tokens if token in tokens)
             self._transcript.special_tokens = self._quoter.tokens
 
@@ -406,21 +409,18 @@ class Parser(Resumable):
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
         """End the output, and return the last events. A second call returns no events.
 
-        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk; passing it
-        here is faster than feeding it.
+        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk, which is fed
+        first.
         """
-        # After the reason "length", only the end of the text was cut off, so feed the text first.
-        if text and (self._finished or type(text) is not str or reason == "length"):
+        if text != "":
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []
         self._finished = True
         tail = self._leave_flow()
-        if text:
-            self._transcript.add(text, None)
         machine = self._machine
         machine.length_limited = reason == "length"
-        events = self._emit(machine.finish(tail + self._quoter.release() + text))
+        events = self._emit(machine.finish(tail + self._quoter.release()))
         last = self._cleaner.finish()
         self._fold.add(last)
         last += [*self._unread(), MessageFinished()]
@@ -487,29 +487,10 @@ class Parser(Resumable):
         return other
 
     @property
-    def _text(self) -> str:
-        """The text so far."""
+    def _record(self) -> Transcript:
+        """The text so far, and the parser's options."""
         self._account()
-        return "".join(text for _, text in self._transcript)
-
-    @property
-    def _quoted_text(self) -> str:
-        """The text so far, in which a special token spelled out in ordinary text has another first character."""
-        self._account()
-        quoter = Quoter(self._quoter.tokens)
-        return "".join(
-            quoter.ordinary(text) + quoter.release() if special is False else text for special, text in self._transcript
-        )
-
-    @property
-    def _reported(self) -> bool:
-        """True if a `Malformed` event was emitted."""
-        return self._fold.reported
-
-    @property
-    def _written_ids(self) -> Mapping[str, str]:
-        """The ids of calls as the model wrote them, by the ids of the calls. Empty for generated ids."""
-        return self._machine.ids.written
+        return self._transcript
 
     @property
     def _made_ids(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from unrender.errors import GrammarError
 from unrender.json_values import JsonSchema
 from unrender.limits import MAX_COUNT, MAX_INTEGER_DIGITS, MAX_SCHEMA_DEPTH
 from unrender.schema.shapes import Shape
+from unrender.signatures import checked
 
 
 def value_in_words(value: Any) -> str:
@@ -394,6 +395,7 @@ def _stepped(target: Any, name: str) -> Any:
     return _MISSING
 
 
+@checked
 def bundled(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSchema:
     """Return `schema` with the `documents` (URI → schema) that it refers to in its `$defs`, including indirect references.
 

@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
+from unrender.errors import UnrenderError
 from unrender.explain.recording import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
+from unrender.signatures import checked
 from unrender.types import CallStatus
 from unrender.verify.grammars import refusals
 
 _RANDOM_SIZES = (3, 12, 60)
 
 
+@checked
 def splits(text: str) -> Iterator[list[str]]:
     """Yield chunkings of `text`: unsplit, in single characters, split in two at each position, in chunks of four, and random.
 
@@ -90,6 +93,7 @@ class ExpectedCall:
         return f"call({self.name!r}, {arguments!r})" if arguments else f"call({self.name!r})"
 
 
+@checked
 def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
     """Return a complete call. Pass arguments whose names aren't Python identifiers as a mapping.
 
@@ -99,6 +103,7 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
     return ExpectedCall(name=name, arguments={**(values or {}), **more})
 
 
+@checked
 def broken_call(name: str, arguments: str, *, status: CallStatus = "truncated") -> ExpectedCall:
     """Return a failed call: a truncated call or, with the status "invalid", a broken one. The call's text becomes content.
 
@@ -134,6 +139,7 @@ def _expected(found: ToolCall) -> ExpectedCall:
     return ExpectedCall(name=found.name, arguments=arguments, status=found.status)
 
 
+@checked
 class Chat:
     """Starts test cases. The fixture `chat` is an instance of this class. Relative paths are resolved against the `folders`, in order."""
 
@@ -143,7 +149,11 @@ class Chat:
 
     def __call__(self, template: ChatTemplate | str | PathLike[str]) -> Case:
         """Start a case for a template, which is a `ChatTemplate` or an argument of `ChatTemplate.from_pretrained`."""
-        case = Case(template if isinstance(template, ChatTemplate) else self._load(template))
+        __tracebackhide__ = True
+        try:
+            case = Case(template if isinstance(template, ChatTemplate) else self._load(template))
+        except UnrenderError as error:
+            raise error.with_traceback(None) from None  # The test's own line is the place of the mistake.
         self._cases.append(case)
         return case
 
@@ -232,6 +242,8 @@ class Case:
                 said = "the message differs (- expected, + found)"
                 lines = [line.rstrip() for line in difflib.ndiff(expected.splitlines(), found.splitlines())]
                 advice = ["if the new message is correct, expect it:", *found.splitlines()]
+                if "tool_calls" in expected and not turn.request.tools:
+                    advice = ["no tools were given, so no text can be a call: given(tools=[…])"]
                 raise AssertionError(self._report("\n".join([said, *lines]), mode, chunks, events, advice))
         return message
 

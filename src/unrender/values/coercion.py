@@ -10,7 +10,7 @@ a number and `Paris` a string.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -109,10 +109,12 @@ class ArgumentTypes:
         if self._tool is None:
             return True
         given = _value(arguments or "{}")
+        return isinstance(given, dict) and self._admitted(given) and not self.lacks(given.keys())
+
+    def lacks(self, keys: Collection[str]) -> bool:
+        """Return whether a required argument is missing from `keys`."""
         required = [{item.name for item in option.properties if item.required} for option in _objects(self._reading)]
-        if not isinstance(given, dict) or not self._admitted(given):
-            return False
-        return not required or any(names <= given.keys() for names in required)
+        return bool(required) and not any(names.issubset(keys) for names in required)
 
     def schema(self, key: str) -> Shape | None:
         """Return the shape of the argument `key`, or None if the tool's schema doesn't mention it."""

@@ -1,14 +1,14 @@
 """Finds the end of a raw value that has an end marker, even if that marker is missing, damaged or quoted.
 
-Strategy: a value ends at a closer that is followed by text that the syntax allows. A mark is other text that looks like part of the call.
-It may be the next argument's opener, the end of the call, or a closer followed by other text. Once a mark may end the value, the following
-text is held back. The marks are evaluated at the value's closer or at the end of the output:
+Strategy: of all readings of a call, one without damage is used. A value ends at the first closer after which the call can go on without
+damage: with an argument that has no value yet, or with the end of the call. Text inside a value that looks like a marker is a *mark*. Once a
+value contains a mark, the following text is held back until the marks can be evaluated:
 
-- A closer in prose is text. Any other closer ends the value. If the call can't continue after the closer, the call fails.
-- An opener is text if its own closer is also inside the value.
-- An opener without a closer ends the value before it, if its argument may still follow.
-- The end of a call ends the value if the output ends there, or if another call with an argument starts there.
-- If two interpretations remain, the value fails.
+- A closer after which the call can't go on is text, and so is an opener with its own closer inside the value.
+- An opener without a closer makes the next closers doubtful, so the value is held until its openers are closed, or until the output ends.
+- If a repair gives a second reading, e.g. because a closer may be missing or repeated, the tool decides: a repair is made only if the reading
+  without damage lacks a required argument. Otherwise, the value fails.
+- Without any closer, the value ends at the next argument or at the end of the call.
 
 Rule: at most `_reach` characters after a mark are examined, so decisions don't depend on the chunking.
 """
@@ -25,7 +25,7 @@ from unrender.cache import kept
 from unrender.format import Part, Slot
 from unrender.limits import MAX_BLANK, MAX_OPTIONS
 from unrender.values.coercion import ArgumentTypes
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 from unrender.values.resumable import Resumable
 
 _GAP = rf"\s{{0,{MAX_BLANK}}}+"
@@ -37,7 +37,7 @@ _INSERTED, _REMOVED = 2, 3
 _REMAINS = 4
 """Minimum length of a suffix by which a damaged closer is recognized."""
 _REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
-"""Maximum combined length of white space, names and inserted characters after a mark."""
+"""Maximum combined length of whitespace, names and inserted characters after a mark."""
 _PROSE = frozenset(".,;:!?)'`")
 TAIL = 64
 """Number of characters at the end of a value that are kept to detect a damaged closer."""
@@ -68,7 +68,11 @@ class ValueMark:
     kind: Kind
     end: int
     key: str = ""
-    """Name of the argument that an opener starts."""
+    """Name of the argument that an opener starts. For a closer, the argument that starts after it."""
+    size: int = 0
+    """Length of an opener."""
+    again: bool = False
+    """True for a closer that may be repeated, because the same closer or another value of the same argument follows."""
     torn: int = 0
     """Length of the damaged closer at the start of the mark. 0 if there is none."""
     at: int = 0
@@ -83,19 +87,19 @@ class ValueMark:
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """The markers around the values of one call syntax. White space is allowed between the parts of a marker."""
+    """The markers around the values of one call syntax. Whitespace is allowed between the parts of a marker."""
 
     closers: tuple[str, ...]
     """The variants of the end marker. For named tags, these are the texts before and after the argument's name: `</` and `>`."""
     named: bool = False
     lead: str = ""
-    """White space before a closer."""
+    """Whitespace before a closer."""
     trail: str = ""
-    """White space between a closer and the next argument."""
+    """Whitespace between a closer and the next argument."""
     opener: tuple[Part, ...] = ()
     """The markers before an argument's value."""
     separator: str = ""
-    """Text between two arguments. Empty if only white space separates them."""
+    """Text between two arguments. Empty if only whitespace separates them."""
     followers: tuple[str, ...] = ()
     """Strings that may follow a closer."""
     call_close: tuple[Part, ...] = ()
@@ -122,7 +126,7 @@ class MarkedEnds:
         layout = markers.lead + markers.trail
         named = key if markers.named else ""
         self._kinds: dict[str, Kind] = {}
-        # White space around a closer is not part of the value if a marker follows.
+        # Whitespace around a closer is not part of the value if a marker follows.
         line = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
         self._line: str = line
         for head in self._openers():
@@ -181,14 +185,30 @@ class MarkedEnds:
         found = self._judged(text, at, core, end, kind, final=final)
         # After `_reach` characters, a mismatch is final, because no pattern matches more characters.
         undecided = found.kind in (Kind.TEXT, Kind.BROKEN, Kind.MENTIONED) and not final
+        if found.kind is Kind.CLOSED and not final and self._may_continue(text, end):
+            return None
         return None if undecided and len(text) - end < self._reach else found
 
+    def _may_continue(self, text: str, end: int) -> bool:
+        """Return whether the end of `text` may be an incomplete opener or closer after the closer that ends at `end`."""
+        place = end_of(_SPACE, text, end)
+        if len(text) - end >= self._reach or self._opener.match(text, place):
+            return False
+        heads = (self.markers.opener[:1] if not self.markers.separator else ()) + self.closers
+        return any(text.startswith(str(head), place) or str(head).startswith(text[place:]) for head in heads)
+
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
-        # If the literal is text, continue after its white space, because `</x invoke>` and `</x parameter>` share `</x`.
+        # If the literal is text, continue after its whitespace, because `</x invoke>` and `</x parameter>` share `</x`.
         otherwise = ValueMark(Kind.TEXT, max(core, at + 1))
         match kind:
             case Kind.CLOSED:
-                return ValueMark(self._closed(text, at, core, end, final=final), end)
+                kind = self._closed(text, at, core, end, final=final)
+                again = kind is Kind.CLOSED and self._again_at(text, end)
+                # In `Rome </a>\n</a>`, only the second closer is where the format writes closers.
+                if again and not text.startswith(self.markers.lead, at):
+                    return ValueMark(Kind.MENTIONED, end)
+                following = self._opened(text, end_of(_SPACE, text, end)) if kind is Kind.CLOSED else None
+                return ValueMark(kind, end, following.key if following else "", again=again)
             case Kind.OPENED:
                 return self._opened(text, core) or otherwise
             case Kind.ENDED:
@@ -206,10 +226,10 @@ class MarkedEnds:
             if not rest or (len(text) - end < self._reach and any(it.startswith(rest) for it in self._followers)):
                 return Kind.CLOSED
         after = text[end : end + 1]
-        # The closer in `Close it with </a>, and` is prose, and the closer in `</a>x` ends the value. The closer in `</a>\nx` ends the value
-        # only if the format puts a line break after closers.
+        # The closer in `Close it with </a>, and` is prose, and the closer in `</a>x` ends the value. If the format puts a line break before
+        # closers, a closer in the middle of a line is prose.
         in_line = "\n" in lead and core == at
-        if after in _PROSE or (after.isspace() and (in_line or not (trail and text.startswith(trail, end)))):
+        if in_line or after in _PROSE or (after.isspace() and not (trail and text.startswith(trail, end))):
             return Kind.MENTIONED
         return Kind.BROKEN
 
@@ -218,7 +238,13 @@ class MarkedEnds:
         if found is None:
             return None
         key = found.group("key").strip().strip("\"'")
-        return ValueMark(Kind.OPENED, found.end(), key) if key and not self.breaks(key) else None
+        size = found.end() - core
+        return ValueMark(Kind.OPENED, found.end(), key, size) if key and not self.breaks(key) else None
+
+    def _again_at(self, text: str, at: int) -> bool:
+        """Return whether a closer follows at `at`, as the format writes it, so that an earlier closer may be text."""
+        place = end_of(_SPACE, text, at)
+        return text.endswith(self.markers.lead, at, place) and any(text.startswith(it, place) for it in self.closers)
 
     def _ends_call(self, text: str, core: int, *, final: bool) -> bool:
         found = _pattern(self.markers.call_close).match(text, core)
@@ -360,7 +386,7 @@ def _any(texts: Iterable[str]) -> str:
 
 
 def _joined(parts: Collection[Part], slots: dict[Slot, str]) -> str:
-    """Return a pattern for the parts, with optional white space between them. `slots` contains patterns for the slots."""
+    """Return a pattern for the parts, with optional whitespace between them. `slots` contains patterns for the slots."""
     return _GAP.join(slots.get(part, _WORD) if isinstance(part, Slot) else re.escape(part) for part in parts)
 
 
@@ -374,24 +400,40 @@ def _pattern(parts: tuple[Part, ...]) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class ValueEnd:
-    """The end of a value: `mark`, or the value's closer if `mark` is None. `failed` is True if the end is ambiguous."""
+    """The end of a value: `mark`, or the current closer if `mark` is None."""
 
     mark: ValueMark | None = None
     failed: bool = False
+    """True if the value can't end at `mark`, which was expected to end it."""
+    unclear: bool = False
+    """True if a repair gives a second reading, so that the call can't be repaired."""
 
 
 class ValueMarks(Resumable):
     """The marks found in a value, and the text from the first mark on."""
 
-    __slots__ = ("begun", "ends", "given", "held", "marks", "patient", "size", "tail", "types")
+    __slots__ = ("begun", "ends", "given", "held", "marks", "patient", "repairs", "size", "tail", "textual", "types")
 
-    def __init__(self, ends: MarkedEnds, types: ArgumentTypes, given: Collection[str] = (), *, patient: bool) -> None:
+    def __init__(
+        self,
+        ends: MarkedEnds,
+        types: ArgumentTypes,
+        given: Collection[str] = (),
+        *,
+        patient: bool,
+        repairs: bool,
+        textual: bool,
+    ) -> None:
         self.ends: MarkedEnds = ends
         self.types: ArgumentTypes = types
         self.given: tuple[str, ...] = tuple(given)
         """Names of arguments that already have a value, including the current argument."""
         self.patient: bool = patient
         """True if text after a mark can be parsed again. Otherwise, the first mark ends the value."""
+        self.repairs: bool = repairs
+        """True if a value may end without a closer of its own."""
+        self.textual: bool = textual
+        """True if the value may be a string. Otherwise, markers can't be part of the value."""
         self.marks: list[ValueMark] = []
         self.held: list[str] = []
         self.size: int = 0
@@ -409,82 +451,119 @@ class ValueMarks(Resumable):
                 self.size += len(text)
 
     def met(self, mark: ValueMark) -> ValueEnd | None:
-        """Add a mark inside the value. Returns the end of the value, or None if the mark doesn't determine it."""
+        """Add a mark inside the value. Returns the end of the value, or None if the value may continue."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
             return None
         opened = mark.kind is Kind.OPENED
-        if mark.kind in (Kind.BROKEN, Kind.MENTIONED) and not self._opened:
-            # The value contains no opener that the closer could belong to.
-            return ValueEnd(replace(mark, at=self.size, pieces=len(self.held))) if mark.kind is Kind.BROKEN else None
-        doubtful = not mark.torn and self.ends.ends_torn(self.tail)
-        if opened:
-            doubtful = doubtful or self.begun or not self.tail.strip()
+        if mark.kind is Kind.BROKEN and not self.depth:
+            return ValueEnd(replace(mark, at=self.size, pieces=len(self.held)))
+        if mark.kind is Kind.CLOSED:
+            # A second value of the same argument isn't a reading without damage, so `</a><a>` with the same name is text at first.
+            repeats = bool(mark.key) and mark.key in self.given
+            if not self.patient or (not self.depth and not mark.again and not repeats):
+                return self._closed()
+            mark = replace(mark, again=mark.again or repeats)
+        doubtful = bool(mark.again and mark.key) or (not mark.torn and self.ends.ends_torn(self.tail))
+        doubtful = doubtful or (opened and (self.begun or not self.tail.strip()))
         # An opener can start an argument only if the tool has this argument and it has no value yet.
-        idle = opened and not doubtful and (mark.key in self.given or not self.types.knows(mark.key))
+        idle = opened and (mark.key in self.given or not self.types.knows(mark.key))
         mark = replace(mark, at=self.size, pieces=len(self.held), doubtful=doubtful, idle=idle)
+        if not self.patient and (not idle if opened else mark.kind is not Kind.MENTIONED):
+            return ValueEnd(mark, failed=opened or doubtful)
         self.marks.append(mark)
-        return None if self.patient or idle else ValueEnd(mark, failed=opened or doubtful)
+        return None
 
-    @property
-    def _opened(self) -> bool:
-        """True if the value contains an opener. Named tags are included only if they are unclosed and have the argument's own name."""
-        if self.ends.markers.named:
-            return self.depth > 0
-        return any(mark.kind is Kind.OPENED for mark in self.marks)
-
-    def judged(self, *, closed: bool) -> ValueEnd | None:
-        """Return the end of the value according to the marks, or None if it has no end.
-
-        `closed` is True at the value's closer and False at the end of the output.
-        """
-        if not self.marks:
-            return ValueEnd() if closed else None
-        return self._judged_by_name(closed=closed) if self.ends.markers.named else self._judged(closed=closed)
-
-    def _judged(self, *, closed: bool) -> ValueEnd | None:
-        opened: list[ValueMark] = []
-        at_end: list[ValueMark] | None = None
-        further = paired = False
-        for mark in self.marks:
-            match mark.kind:
-                case Kind.OPENED:
-                    further = further or at_end is not None
-                    opened = [*opened, mark]
-                case Kind.BROKEN | Kind.MENTIONED:
-                    paired = paired or bool(opened)
-                    opened = opened[:-1]
-                case Kind.ENDED if at_end is None:
-                    at_end = [*opened, mark]
-        # If `…</call>` is followed by another call with an argument, the closer belongs to that argument.
-        if at_end is not None and (further or not closed):
-            opened = at_end
-        elif not closed:
-            return None
-        opened = [mark for mark in opened if not mark.idle]
-        if not opened:
+    def _closed(self) -> ValueEnd:
+        """Return the end of a value at a closer after which the call can go on."""
+        # In `Rome</a></a>`, the first closer may be text, or the second one may be repeated.
+        again = next((mark for mark in self._loose(self.marks) if mark.again), None)
+        if again is None or not self.repairs:
             return ValueEnd()
-        keys = [mark.key for mark in opened if mark.kind is Kind.OPENED]
-        unclear = bool(keys) and (paired or len(set(keys)) < len(keys))
-        return ValueEnd(opened[0], failed=unclear or any(mark.doubtful for mark in opened))
+        return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
 
-    def _judged_by_name(self, *, closed: bool) -> ValueEnd | None:
-        """Evaluate the marks of a named tag, which can't be closed by the closer of another argument."""
-        kinds = [mark.kind for mark in self.marks]
-        at = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else -1
-        again = at >= 0 and any(mark.key == self.ends.key for mark in self.marks[at + 1 :])
-        if at < 0 or (closed and not again):
-            return ValueEnd() if closed else None
-        ended = self.marks[at]
-        return ValueEnd(ended, failed=ended.doubtful or Kind.OPENED in kinds[:at])
+    def ended(self) -> ValueEnd | None:
+        """Return the end of the value at the end of the output. Returns None if the value has no end."""
+        marks = self.marks
+        last = next((i for i, mark in enumerate(marks) if mark.kind is Kind.CLOSED and not mark.again), len(marks))
+        before, after = marks[:last], marks[last:]
+        again = next((mark for mark in self._loose(before) if mark.again), None)
+        opened = self._unclosed(before)
+        kinds = [mark.kind for mark in before]
+        at_end = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else len(before)
+        if again and self.repairs:
+            return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
+        # If `…</call>` is followed by another call with an argument, the closer belongs to that argument.
+        if at_end < len(before) and (not after or Kind.OPENED in kinds[at_end:]):
+            opened = [*self._unclosed(before[:at_end]), before[at_end]]
+        elif not after:
+            return None
+        if not opened or not self.repairs:
+            return ValueEnd(after[0]) if after else None
+        keys = [mark.key for mark in opened if mark.key]
+        paired = any(mark.kind in _CLOSERS for mark in before) and bool(keys)
+        # A named tag has no closer of its own if another argument starts inside it.
+        paired = paired or (self.ends.markers.named and Kind.OPENED in kinds[:at_end])
+        failed = paired or len(set(keys)) < len(keys) or any(mark.doubtful for mark in opened)
+        if not after or opened[-1].kind is Kind.ENDED:
+            return ValueEnd(opened[0], failed=failed)
+        return self._compared(opened, keys, after, failed=failed)
+
+    def _compared(self, opened: list[ValueMark], keys: list[str], after: list[ValueMark], *, failed: bool) -> ValueEnd:
+        """Return the end of a value that has a closer, but also `opened`, an unclosed opener of an argument."""
+        size = next((i for i, mark in enumerate(after) if mark.kind is Kind.ENDED), len(after))
+        following = {mark.key for mark in after[:size]} - {""}
+        if following & set(keys) or not self._says_more(opened[-1], after[0]):
+            return ValueEnd(after[0])
+        lacks, given = self.types.lacks, {*self.given, *following}
+        alone = not self.textual or bool(opened[0].torn) or (lacks(given) and not lacks({*given, *keys}))
+        return ValueEnd(opened[0], failed=failed or not alone, unclear=True)
+
+    def _says_more(self, opener: ValueMark, closer: ValueMark) -> bool:
+        """Return whether there is text between `opener` and `closer`."""
+        text = "".join(self.held[opener.pieces : closer.pieces])
+        return bool(text[opener.size :].strip())
+
+    def _unclosed(self, marks: list[ValueMark]) -> list[ValueMark]:
+        """Return the openers without a closer that may start an argument."""
+        opened: list[ValueMark] = []
+        for mark in marks:
+            if self._opens(mark):
+                opened.append(mark)
+            elif mark.kind in _CLOSERS:
+                opened = opened[:-1]
+        return [mark for mark in opened if not mark.idle]
+
+    def _loose(self, marks: list[ValueMark]) -> list[ValueMark]:
+        """Return the closers without an opener."""
+        depth, loose = 0, []
+        for mark in marks:
+            if self._opens(mark):
+                depth += 1
+            elif mark.kind in _CLOSERS:
+                loose += [] if depth else [mark]
+                depth = max(depth - 1, 0)
+        return loose
+
+    def _opens(self, mark: ValueMark) -> bool:
+        # The closer of a named tag can't close another argument.
+        return mark.kind is Kind.OPENED and (not self.ends.markers.named or mark.key == self.ends.key)
 
     @property
     def depth(self) -> int:
-        """Number of unclosed tags inside the value that have the argument's own name."""
+        """Number of unclosed openers inside the value."""
         depth = 0
         for mark in self.marks:
-            if mark.kind in (Kind.BROKEN, Kind.MENTIONED):
-                depth -= 1
-            elif mark.kind is Kind.OPENED and mark.key == self.ends.key:
+            if self._opens(mark):
                 depth += 1
+            elif mark.kind in _CLOSERS:
+                depth = max(depth - 1, 0)
         return depth
+
+    def keeps(self, end: ValueMark | None) -> bool:
+        """Return whether the value contains markers of arguments, if it ends at `end`, or at the current closer if `end` is None."""
+        marks = self.marks if end is None else self.marks[: self.marks.index(end)] if end in self.marks else []
+        return any(mark.kind is not Kind.ENDED for mark in marks)
+
+
+_CLOSERS = (Kind.CLOSED, Kind.BROKEN, Kind.MENTIONED)

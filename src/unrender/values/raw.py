@@ -39,7 +39,7 @@ class RawScanner(Scanner):
 
     __slots__ = (
         *("_wants_container", "begun", "blank", "broken", "doubt", "duplicate", "escapes"),
-        *("finder", "head", "held", "is_string", "literal", "torn", "types"),
+        *("finder", "head", "held", "is_string", "keeps", "literal", "torn", "types", "unclear"),
     )
 
     def __init__(
@@ -53,6 +53,10 @@ class RawScanner(Scanner):
         self.doubt: ValueMarks | None = doubt
         """Marks that may end the value in addition to the end marker. None if only the end marker can end the value."""
         self.torn: int | None = None
+        self.keeps: bool = False
+        """True if the value contains markers of arguments."""
+        self.unclear: bool = False
+        """True if the value fails because of several readings."""
         self.escapes: dict[str, str] = {form: character for character, form in escapes}
         """Maps escaped forms to characters, e.g. `&lt;` to `<`. The finder also matches these forms."""
         self.types: frozenset[str] = types
@@ -65,9 +69,9 @@ class RawScanner(Scanner):
         self.held: list[str] = []
         """Pieces of the value that are held back until it can only be a string."""
         self.head: str = ""
-        """The held text without surrounding white space. Inner white space may be shortened."""
+        """The held text without surrounding whitespace. Inner whitespace may be shortened."""
         self.blank: bool = False
-        """True if the held text ends in white space."""
+        """True if the held text ends in whitespace."""
         self.literal: LiteralScanner | None = None
         self.duplicate: str = ""
         """A key that occurs twice in one object of the value. Empty if all keys are unique."""
@@ -141,14 +145,11 @@ class RawScanner(Scanner):
     def _verdict(self, doubt: ValueMarks, mark: ValueMark | None) -> ValueEnd | None:
         """Return the end of the value, or None while the end is uncertain. `mark` is None at the end of the output."""
         if mark is None:
-            return doubt.judged(closed=False)
-        match mark.kind:
-            case Kind.TEXT:
-                return None
-            case Kind.CLOSED if not self._nested:
-                return doubt.judged(closed=True)
-            case Kind.CLOSED | Kind.BROKEN if self._nested:
-                return doubt.met(replace(mark, kind=Kind.MENTIONED))
+            return doubt.ended()
+        if mark.kind is Kind.TEXT:
+            return None
+        if mark.kind in (Kind.CLOSED, Kind.BROKEN) and self._nested:
+            mark = replace(mark, kind=Kind.MENTIONED)
         return doubt.met(mark)
 
     @property
@@ -171,14 +172,16 @@ class RawScanner(Scanner):
 
     def _end(self, doubt: ValueMarks, verdict: ValueEnd, here: int, said: list[str]) -> tuple[int, str, Status]:
         mark = verdict.mark
+        self.keeps = not verdict.failed and doubt.keeps(mark)
         if mark is None:
             return self._done(here, *said, *self._release(doubt))
         # If the value seems to contain another call, the held text isn't parsed again.
         end = here - doubt.size + mark.at
+        self.unclear = verdict.unclear
         if verdict.failed:
-            return here if doubt.begun else end, "".join(said), FAILED
+            return here if doubt.begun and not verdict.unclear else end, "".join(said), FAILED
         said += [self.take(piece) for piece in doubt.held[: mark.pieces]]
-        if mark.kind is not Kind.BROKEN:
+        if mark.kind in (Kind.OPENED, Kind.ENDED):
             self.torn = mark.torn
         return self._done(end, *said)
 
@@ -373,7 +376,7 @@ class TagStyle:
     item: str
     """Tag name of list items. Empty if lists and objects are not encoded as tags."""
     space: str = ""
-    """White space before the closing tag that is not part of the value."""
+    """Whitespace before the closing tag that is not part of the value."""
     escapes: tuple[tuple[str, str], ...] = ()
     """Characters that are escaped, with their escaped forms."""
 
@@ -428,6 +431,12 @@ class XmlScanner(RawScanner):
             return super()._is_damaged()
         text = "".join(self.held)
         return self._wants_container and (self.style.open in text or self.style.close in text)
+
+    def _end(self, doubt: ValueMarks, verdict: ValueEnd, here: int, said: list[str]) -> tuple[int, str, Status]:
+        result = super()._end(doubt, verdict, here, said)
+        # The tags of a list or an object aren't text.
+        self.keeps = self.keeps and self.is_string
+        return result
 
     def take(self, piece: str) -> str:
         if self.is_string:

@@ -68,6 +68,11 @@ class Scanner(Resumable):
         return ""
 
     @property
+    def unclear(self) -> bool:
+        """True if the value failed because it has several readings."""
+        return False
+
+    @property
     def wanted(self) -> str:
         """The text that was expected at the position where the value failed."""
         return "a JSON value"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from unrender import ReasoningText
 from unrender.cli import terminal
+from unrender.printable import excerpt
 
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 HOSTILE = st.text(
@@ -122,7 +123,7 @@ def test_printing_takes_time_by_the_length():
 )
 def test_an_excerpt_is_one_line(text, at, shown):
     """An excerpt contains the text around a position, and the column of the position."""
-    assert terminal.excerpt(text, at, 20) == shown
+    assert excerpt(text, at, 20) == shown
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])

@@ -12,7 +12,7 @@ from explanation_rows import EXPLANATIONS, SAID, TEMPLATES, TOOLS, explanation_o
 from recipes import rows_of
 from splitting import fed
 
-from unrender import Message, Parser, ToolCall, UnrenderError
+from unrender import ChatTemplate, Message, Parser, ToolCall, UnrenderError
 from unrender.explain import Explanation, explain
 from unrender.explain.explanation import Stop
 from unrender.explain.hints import Hint
@@ -151,3 +151,32 @@ def test_prose_is_no_call(name):
     fed(parser, ["I could find it."])
 
     assert (parser.message.content, parser.message.tool_calls) == ("I could find it.", ())
+
+
+def test_an_explanation_is_printed_for_people():
+    """`print` and notebooks show the page of `unrender explain`: the result, the parts, a caret and a fix, with nothing that injects."""
+    template = ChatTemplate.from_string(SOURCE_OF_CALLS)
+    found = explain(template, 'Hi\x1b <b> <call>{"name": "now", "arg', tools=[{"name": "now", "parameters": {}}])
+
+    shown, page = str(found), found._repr_html_()
+
+    assert shown.splitlines()[0] == "The output ends inside the call of 'now'."
+    assert "^ character 34: expected a key" in shown
+    assert "\\x1b <b>" in shown
+    assert "\\x1b &lt;b&gt;" in page
+    assert "color:" in page
+
+
+def test_a_turn_is_printed_for_people():
+    """`print(turn)` shows the tools, the stop strings and the prompt; a long prompt is shortened."""
+    turn = ChatTemplate.from_string(SOURCE_OF_CALLS).prepare([{"role": "user", "content": "x" * 5000}])
+
+    assert str(turn).startswith("Prompt    5")
+    assert "\nTools     none\nStop at   </>\n" in str(turn)
+    assert str(turn).endswith("x</><assistant>")
+    assert len(str(turn)) < 2200
+
+
+SOURCE_OF_CALLS = """{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>
+{{- {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}</>{% endfor %}
+{%- if add_generation_prompt %}<assistant>{% endif %}"""

@@ -223,7 +223,39 @@ def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
         assert thought in chat.continued(bare).rpartition("<|user|>")[2]
     unnamed = changed(first, drop=["id", "type"])
     assert "Look 1." in chat.continued(unnamed)
-    assert "Look twice." in chat.continued(changed(unnamed, drop=["reasoning_content"]))
+    ambiguous = chat.continued(changed(unnamed, drop=["reasoning_content"]))
+    assert "Look" not in ambiguous.rpartition("<|user|>")[2]
+
+
+def test_samples_of_one_prompt_are_never_mixed():
+    """Two rollouts differ in their thoughts alone, which clients drop: only the id of the completion says which one goes on."""
+    mine, other = "<think>\nOne.\n</think>\n\nWet.", "<think>\nTwo.\n</think>\n\nWet."
+    again = {"role": "user", "content": "Sure?"}
+    chat = Conversation(Scripted(mine, other), thoughts="all")
+    ids = [chat.ask(chat.begun)["id"] for _ in range(2)]
+    said = {"role": "assistant", "content": "Wet."}
+
+    named = [chat.continued(said, again, metadata={"previous_completion_id": id}) for id in ids]
+    unnamed, unknown = (chat.continued(said, again, metadata=data) for data in ({}, {"previous_completion_id": "x"}))
+
+    assert [prompt.startswith(chat.engine.prompts[0] + text) for prompt, text in zip(named, (mine, other), strict=True)]
+    assert ["One." in prompt for prompt in named] == [True, False]
+    assert not any(word in prompt for prompt in (unnamed, unknown) for word in ("One.", "Two."))
+
+
+def test_an_ambiguous_conversation_is_refused_where_prompts_must_grow():
+    """With `extend = "required"`, the error says how to tell the answers apart."""
+    chat = Conversation(
+        Scripted("<think>\nOne.\n</think>\n\nWet.", "<think>\nTwo.\n</think>\n\nWet."), extend="required"
+    )
+    for _ in range(2):
+        chat.ask(chat.begun)
+    messages = [*chat.begun, {"role": "assistant", "content": "Wet."}, {"role": "user", "content": "Sure?"}]
+
+    answer = posted(chat.application, "/v1/chat/completions", json={"messages": messages, "tools": [TOOL]})
+
+    assert answer.status_code == 400
+    assert "several kept answers match" in answer.json()["error"]["message"]
 
 
 def test_results_find_their_calls_under_other_ids():

@@ -64,6 +64,22 @@ def test_answers_are_counted_by_how_they_could_be_read():
         assert {one for one, count in counts.items() if count} == {reading}
 
 
+def test_calls_in_another_syntax_are_counted_and_logged_once(caplog):
+    """An answer with a call that isn't parsed is counted; the log and `/ready` name the setting that has such calls parsed."""
+    unread = Told(
+        'I call it:\n[TOOL_CALL: get_weather]\n```json\n{"name": "get_weather", "parameters": {"city": "Paris"}}\n```'
+    )
+    asked = {"tools": [TOOL]}
+
+    text = counted(unread, asked, asked)
+    read = counted(unread, asked, repair="offered")
+    prose = counted(Told("I could use get_weather for that."), asked)
+
+    values = [metric(it, "unrender_unread_calls_total", model="m") for it in (text, read, prose)]
+    assert values == [2, None, None]
+    assert [record.levelname for record in caplog.records if "`format`" in record.getMessage()] == ["WARNING"]
+
+
 def test_log_holds_no_word_of_what_was_said(caplog):
     """The log has a line of JSON for each request, and nothing of the conversation or the answer."""
     caplog.set_level(logging.DEBUG, "unrender.gateway")

@@ -263,7 +263,7 @@ def test_a_failed_call_has_an_error_as_its_result(errors, answer, role, found):
 
 
 def test_a_reward_sees_messages_and_answers():
-    """What a tool said is no part of an answer, and each answer has its ids."""
+    """A tool's text is no part of an answer, and each answer has its ids."""
     columns = rollouts(CALL, "Noon.<|end|>")
     (ids,), (spans,) = columns["completion_ids"], columns["answers"]
 

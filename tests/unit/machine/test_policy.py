@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender import Policy
+from unrender import Policy, RequestError
 
 
 def test_a_policy_takes_plain_words() -> None:
@@ -19,5 +19,5 @@ def test_a_policy_takes_plain_words() -> None:
 def test_a_word_that_a_field_does_not_have_is_an_error(name: str) -> None:
     """The error names the field and its words."""
     for given in ("sometimes", 5, None, []):
-        with pytest.raises(ValueError, match=f"{name}: expected one of "):
+        with pytest.raises(RequestError, match=f"{name}: expected '.* or '"):
             Policy(**{name: given})

@@ -113,5 +113,5 @@ def test_a_result_answers_its_call(turn: Turn, value: Any, content: str) -> None
 
 def test_a_result_that_is_no_data_is_an_error() -> None:
     """A result that JSON cannot write raises an error that names the tool."""
-    with pytest.raises(RequestError, match="result of 'rain': expected text or JSON data"):
+    with pytest.raises(RequestError, match="value: expected text or JSON data as the result of 'rain'"):
         ToolCall(name="rain", arguments_json="{}", id="1").result(object())

@@ -91,7 +91,7 @@ def test_a_field_of_another_type_is_refused(name: str, value: object) -> None:
 @pytest.mark.parametrize("name", POLICY)
 def test_words_that_no_policy_has_are_refused(name: str) -> None:
     """The error names the field and what it may say."""
-    expected = rf"state\.policy\.{name}: expected one of [\w, ]+, {POLICY[name]}, found 'never'"
+    expected = rf"state\.policy\.{name}: expected .*'{POLICY[name]}'.*, found 'never'"
     with pytest.raises(StateError, match=expected):
         Parser._restored(FORMAT, REQUEST, {**fed().state(), "policy": {**POLICY, name: "never"}})
 

@@ -329,7 +329,7 @@ def test_an_application_may_use_special_tokens(template, tokenizer):
 
 
 def test_a_row_for_each_prompt_that_was_rendered(tokenizer):
-    """Where a template drops old thoughts, the conversation is rendered anew, and each row is what the model saw and sampled."""
+    """A conversation whose old thoughts the template drops is rendered anew. Each row is what the model saw and sampled."""
     template = ChatTemplate.from_string(
         SOURCE.replace("message.reasoning_content", "loop.last and message.reasoning_content")
     )

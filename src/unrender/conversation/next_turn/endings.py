@@ -74,7 +74,7 @@ def read_answer(turn: Turn, answer: ParsedAnswer, unfinished: Unfinished, ends: 
     off is also an error, unless `unfinished` allows it.
     """
     # Markers in ordinary tokens are text, so they must not be found.
-    parser, whole = answer.parser, answer.parser._quoted_text
+    parser, whole = answer.parser, answer.parser._record.quoted_text
     if (
         turn.request.reasoning_format == "none"
     ):  # Separate reasoning from content even if the request asks for both as one text.
@@ -94,16 +94,17 @@ def read_answer(turn: Turn, answer: ParsedAnswer, unfinished: Unfinished, ends: 
     _check_ends(turn, whole, parser.spans)
     if not complete and unfinished == "error" and any(call.status in ("open", "truncated") for call in calls):
         raise ExtendError("the answer has an incomplete call", "call")
-    if not calls and parser._reported:  # A broken call without a name is reported, but not listed.
+    if not calls and parser._fold.reported:  # A broken call without a name is reported, but not listed.
         calls = (
             ToolCall(
                 name="", arguments_json="{}", id=id_maker(turn.format.tools)(len(turn.known_ids), ""), status="invalid"
             ),
         )
+    written = parser._machine.ids.written
     return Answered(
         message=message,
         calls=calls,
-        written_ids=tuple(parser._written_ids.get(call.id, "") for call in calls),
+        written_ids=tuple(written.get(call.id, "") for call in calls),
         text=text,
         space=whole[len(whole.rstrip()) :],
         layout=whole[len(text) : whole.rindex(sampled)] if sampled else "",

@@ -28,7 +28,7 @@ from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError, TemplateError
 from unrender.format import CallSyntax, Format, Slot
-from unrender.format.tokens import starts_of
+from unrender.format.tokens import ends_within
 from unrender.limits import MAX_MESSAGES
 from unrender.turn import Turn
 
@@ -172,7 +172,7 @@ def ends_of_turn(format: Format, *more: str) -> tuple[str, ...]:
     """
     texts = dict.fromkeys((*format.turn.all_ends, *(text.strip() for text in more if text.strip())))
     # If an end consists of several tokens, such as `<|im_end|><|endofturn|>`, a model may stop after any of them.
-    starts = (start for text in texts for start in starts_of(text))
+    starts = (start for text in texts for start in ends_within(text))
     return tuple(sorted(dict.fromkeys((*texts, *starts)), key=len, reverse=True))
 
 

@@ -16,6 +16,7 @@ from unrender import Event
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
 from unrender.gateway.answers.model import Model
+from unrender.gateway.answers.probes import UNREAD
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
@@ -60,6 +61,8 @@ class Answer:
     choices: list[Choice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Kind of each engine error, including errors of retried jobs."""
+    unread: int = 0
+    """Number of choices with a call in another syntax that wasn't parsed."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames. The first frame is sent with the engine's first piece. Raises `Failure` if the engine fails."""
@@ -67,7 +70,9 @@ class Answer:
         engine = self.model.capabilities
         policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
         bound = engine.dialect and self.model.turns.constrain != "never"
-        heals = _HEALS if self.model.heals and bound and policy.tool_calls == "complete" else 0
+        # A healed answer contains text that isn't among the sampled ids.
+        healed = self.model.heals and bound and policy.tool_calls == "complete" and not self.ask.token_ids
+        heals = _HEALS if healed else 0
         self.choices = [
             Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)
@@ -109,7 +114,7 @@ class Answer:
     def keep(self, shelf: Shelf) -> None:
         """Store the answer for the next request of the conversation."""
         for choice in self.choices:
-            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf)
+            self.model.turns.keep(self.prepared, choice.text, choice.outcome, shelf, self.surface.id)
 
     async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice = self.choices[index]
@@ -154,6 +159,8 @@ class Answer:
             prompt, _ = await self.model.count(self.prepared.turn.prompt)
             choice.usage = replace(choice.counted, prompt_tokens=prompt)
         ending = self.surface.frames(index, last, choice.content_logprobs())
+        if choice.may_be_unread and await asyncio.to_thread(choice.unread):
+            self._tell_unread()
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
         lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
@@ -161,6 +168,13 @@ class Answer:
         lacking += tuple(f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings)
         ended = self.surface.end(index, replace(outcome, warnings=lacking))
         return ending + ended
+
+    def _tell_unread(self) -> None:
+        """Count an answer with a call that wasn't parsed. The first one of a model is logged."""
+        self.unread += 1
+        if not self.model.found.unread:
+            self.model.found.unread = True
+            _log.warning("%s: %s", self.model.name, UNREAD)
 
     async def _finished(self, choice: Choice) -> list[Event]:
         """End the choice, and return its last events. The choice holds them if a broken call can be healed."""

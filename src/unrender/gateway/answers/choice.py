@@ -20,7 +20,7 @@ from unrender.gateway.answers.turns import grammar_of
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
-from unrender.limits import MAX_ITEMS
+from unrender.limits import MAX_ITEMS, MAX_TEXT
 from unrender.openai import Usage, message_of
 from unrender.types import Healing
 
@@ -79,6 +79,10 @@ class Choice:
         """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
         """Token counts from the engine."""
+        self._ids: list[int] = []
+        self._prompt_ids: tuple[int, ...] = ()
+        self._scores: list[Mapping[str, Any]] = []
+        """Log probabilities of all tokens."""
         self._texts: list[str] = []
         self._ids_match = True
         """True while the engine sends ids, and the text of each piece contains the piece's special tokens."""
@@ -119,6 +123,20 @@ class Choice:
         """True if a call is broken and might be healed, so that its events are held until `go_on` or `release` is called."""
         return self._broke is not None
 
+    @property
+    def may_be_unread(self) -> bool:
+        """True if the answer has no calls, but contains the name of an offered tool."""
+        content, request = self.parser.message.content, self._turn.request
+        wanting = request._calls_allowed and not self.parser.message.tool_calls and len(content) <= MAX_TEXT
+        return wanting and any(name in content for name in request._tool_names)
+
+    def unread(self) -> bool:
+        """Return whether the answer has calls if other well-known syntaxes are parsed too."""
+        parser = self._turn.parser(policy=replace(self._policy or unrender.Policy(), repair="offered"))
+        parser.feed(self.text)
+        parser.finish(self.finish_reason)
+        return bool(parser.message.tool_calls)
+
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
         if self.broke:
@@ -129,7 +147,10 @@ class Choice:
         self.usage = None if self.resumed else piece.usage or self.usage
         self._tokens += piece.tokens
         self.rewritten += piece.tokens if self.resumed else 0
+        self._ids += piece.ids
+        self._prompt_ids = self._prompt_ids or piece.prompt_ids
         if self._logprobs is not None:
+            self._scores += piece.logprobs
             self._early += piece.logprobs
             if piece.text:
                 self._place(self._logprobs, piece.text)
@@ -245,7 +266,14 @@ class Choice:
         message: unrender.Message = self.parser.message if self._own is None else message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
-        return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
+        return Outcome(
+            message=message,
+            reason=reason,
+            stopped_by=self.stopped_by,
+            prompt_ids=self._prompt_ids,
+            token_ids=tuple(self._ids),
+            logprobs=tuple(self._scores),
+        )
 
     @property
     def counted(self) -> Usage:

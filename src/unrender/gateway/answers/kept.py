@@ -4,7 +4,7 @@ Templates rarely render an answer exactly as it was generated: whitespace, key o
 and the raw text, indexed by the digest of the conversation up to that answer. Rules: an answer is found only by the same sender, with the
 same model, tools and variables. Each answer has a size in bytes, and the least recently used ones are evicted when the store is full. If no
 answer is found, the prompt is rendered, so processes don't need to share a store. Answers with equal digests are all kept, and
-distinguished by call ids and by reasoning that clients send back.
+distinguished by call ids, by reasoning that clients send back, and by the id of the last completion. An ambiguous answer isn't used.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class KeptAnswer:
     """The answer's text as generated."""
     calls: tuple[str, ...] = ()
     """Ids of the answer's calls, as sent to the client."""
+    id: str = ""
+    """Id of the completion that contains the answer."""
     weight: int = 0
     """Size of the turn in bytes, from `weight_of`."""
 
@@ -64,20 +66,25 @@ class Conversations:
     def __len__(self) -> int:
         return len(self._answers)
 
-    def find(self, history: History) -> KeptAnswer | None:
+    def find(self, history: History, id: str = "") -> KeptAnswer | None:
         """Return the stored answer that these messages continue, or None if there is none.
 
-        If several answers match, the one with the same call ids is preferred, and otherwise the latest. Answers with different reasoning
-        never match.
+        If `id` isn't empty, only the answers of the completion with this id match. If several answers match, one with the same call ids is
+        preferred. Answers with different reasoning never match. Raises `LookupError` if several different answers match.
         """
         sent = history.answer
         if sent is None:
             return None
         with self._lock:
-            fitting = [one for one in self._answers.get(sent.digest, ()) if one.place.admits(sent)]
+            known = [one for one in self._answers.get(sent.digest, ()) if not id or one.id == id]
+            fitting = [one for one in known if one.place.admits(sent)]
             if fitting:
                 self._answers.move_to_end(sent.digest)
-        return next((one for one in fitting if one.place.ids == sent.ids), next(iter(fitting), None))
+        fitting = [one for one in fitting if one.place.ids == sent.ids] or fitting
+        # Samples of one prompt may differ only in their reasoning, which the client dropped.
+        if len({(one.text, one.turn.prompt) for one in fitting}) > 1:
+            raise LookupError("several kept answers match")
+        return next(iter(fitting), None)
 
     def keep(self, answer: KeptAnswer) -> None:
         """Store an answer, replacing an equal one, and evict the least recently used answers if the store is full.

@@ -20,6 +20,11 @@ from unrender.openai import Usage
 
 WORD = "unrender"
 """The only answer that the probe's grammar allows; no model gives it without a grammar."""
+UNREAD = (
+    "an answer contained a tool call in another syntax, which was not parsed; `unrender probe` finds the syntax and writes a file for the "
+    'setting `format`, and repair = "offered" parses such calls at the end of an answer'
+)
+"""Warning about a call that wasn't parsed."""
 _SECONDS = 30
 """Time limit of a probe, in seconds."""
 
@@ -30,20 +35,22 @@ class Findings:
 
     grammar: bool | None = None
     """True if the engine enforces grammars."""
-    doubled: bool | None = None
+    adds_bos: bool | None = None
     """True if the engine adds a BOS token to a prompt that already has one."""
+    unread: bool = False
+    """True if an answer contained a call in another syntax, which wasn't parsed."""
     tried: bool = False
     trying: bool = False
 
     def told(self) -> dict[str, bool | None]:
         """Return the findings in the format of `/ready`."""
-        return {name: value for name, value in asdict(self).items() if name not in ("tried", "trying")}
+        return {name: value for name, value in asdict(self).items() if name not in ("unread", "tried", "trying")}
 
     def complaints(self) -> list[str]:
         """Return warnings for the operator."""
         loose = ["the engine ignores grammars, so tool calls and response formats are not enforced"]
-        doubled = ["the engine adds the BOS token itself, so prompts are sent without it"]
-        return loose * (self.grammar is False) + doubled * (self.doubled is True)
+        bos = ["the engine adds the BOS token itself, so prompts are sent without it"]
+        return loose * (self.grammar is False) + bos * (self.adds_bos is True) + [UNREAD] * self.unread
 
 
 async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
@@ -61,7 +68,7 @@ async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
 
 async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> None:
     # No model answers "Hello" with exactly "unrender" unless a grammar forces it to.
-    grammar = _only(backend.capabilities.dialect, WORD)
+    grammar = only(backend.capabilities.dialect, WORD)
     text, usage = await _answer(turn, backend, grammar)
     if grammar is not None:
         # Ignore an end of turn after the word, since some engines also return the text that ends an answer.
@@ -69,7 +76,7 @@ async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> Non
     # If both the template and the engine write "<s>", the engine counts one token more than its tokenizer finds in the prompt.
     if bos and turn.prompt.startswith(bos) and usage is not None and usage.prompt_tokens:
         counted = await backend.count(turn.prompt)
-        found.doubled = None if counted is None else usage.prompt_tokens == counted + 1
+        found.adds_bos = None if counted is None else usage.prompt_tokens == counted + 1
     found.tried = True
 
 
@@ -90,7 +97,7 @@ async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -
     return "".join(texts), usage
 
 
-def _only(dialect: str, text: str) -> EngineGrammar | None:
+def only(dialect: str, text: str) -> EngineGrammar | None:
     """Return a grammar that allows only `text`, or None if the dialect is unknown."""
     said = {
         "gbnf": f"root ::= {json.dumps(text)}\n",

@@ -287,15 +287,18 @@ class Turns:
             grammar_seconds=time.monotonic() - rendered,
         )
 
-    def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf) -> None:
-        """Store a finished answer for the next request of its conversation, unless the client received different text."""
+    def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf, id: str = "") -> None:
+        """Store a finished answer for the next request of its conversation, unless the client received different text.
+
+        `id` is the id of the completion.
+        """
         origin, message = prepared.origin, outcome.message
         # Don't store an answer with a stop string or a failed call, since the raw text contains more than the client received.
         odd = outcome.stopped_by or outcome.reason not in _WHOLE_REASONS or message.failed_calls
         if origin.history is None or odd or len(message.tool_calls) >= MAX_ITEMS:
             return
         place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
-        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, weight=origin.weight))
+        shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, id=id, weight=origin.weight))
 
     def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin]:
         """Return the turn and the origin of its prompt. If the conversation continues a stored answer, the prompt extends that answer."""
@@ -323,7 +326,11 @@ class Turns:
             raise _NotExtended("no_news", "expected a message after the last answer")
         if images != "shown" and any(_marked(message) is not message for message in news):
             raise _NotExtended("media", "the engine has its own image placeholder")
-        kept = shelf.all.find(history)
+        try:
+            kept = shelf.all.find(history, ask.previous)
+        except LookupError as error:
+            said = f"{error} the messages; send their reasoning back, or the id of the last completion in `metadata`"
+            raise _NotExtended("ambiguous", said) from None
         if kept is None:
             raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
         # Restore the original ids, which the prompt contains, since the client may have renamed the calls.
@@ -389,6 +396,9 @@ class Turns:
         turn, origin = self._turn(ask, shelf, engine.images)
         _check_schema(turn)
         _check_media(turn, engine)
+        if ask.token_ids and (turn.media or not engine.token_ids):
+            what = "with images" if engine.token_ids else "by the engine"
+            raise invalid(f"return_token_ids: not supported {what}", param="return_token_ids")
         # Replace images only in rendered prompts, since an extended prompt already contains `IMAGE`.
         if turn.media and engine.images == "marked" and origin.reason:
             turn = self._marking(ask, turn)

@@ -29,6 +29,8 @@ class EngineCapabilities:
     obeys: bool = False
     """True if no grammar is needed, because the output is always well-formed."""
     logprobs: bool = False
+    token_ids: bool = False
+    """True if the engine returns the token ids of prompts and answers."""
     sampling: frozenset[str] = frozenset()
     """Names in `Job.sampling` that have an effect."""
     seed: bool = True
@@ -98,6 +100,8 @@ class Piece(NamedTuple):
     """Token ids of the piece, if the engine sends them."""
     special: SpecialTokens | None = None
     """Special tokens of the piece; None if the engine doesn't send ids."""
+    prompt_ids: tuple[int, ...] = ()
+    """Token ids of the prompt, in the first piece, if they are known."""
 
 
 _IMPOSSIBLE = -9999.0

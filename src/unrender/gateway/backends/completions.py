@@ -84,7 +84,10 @@ class Completions(HttpEngine):
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
             known = tuple(ids) if isinstance(ids, list) and all(map(_is_id, ids)) else ()
-            found.append(Piece(text, tokens, choice.ending("finish_reason"), None, logprobs, ids=known))
+            asked = choice.get("prompt_token_ids")
+            prompt = tuple(asked) if isinstance(asked, list) and all(map(_is_id, asked)) else ()
+            finish = choice.ending("finish_reason")
+            found.append(Piece(text, tokens, finish, None, logprobs, ids=known, prompt_ids=prompt))
         if isinstance(data.get("usage"), dict):
             usage = Usage(
                 prompt_tokens=data.number("usage", "prompt_tokens"),
@@ -93,6 +96,15 @@ class Completions(HttpEngine):
             )
             found.append(Piece("", 0, None, usage))
         return found
+
+    async def chat(self, request: Mapping[str, Any]) -> Said:
+        """Return the answer of the engine's own Chat Completions endpoint."""
+        return await super().chat({"model": await self._name(), **request})
+
+    async def context(self) -> int | None:
+        """Return the context size, if the engine's list of models contains it."""
+        await self._name()
+        return self._context or None
 
     async def _name(self) -> str:
         """Return the model's name on the engine."""
@@ -162,7 +174,7 @@ class VLLM(Completions):
 
         An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
         """
-        return replace(super().capabilities, dialect="structural_tag", images="shown")
+        return replace(super().capabilities, dialect="structural_tag", images="shown", token_ids=True)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
@@ -183,7 +195,9 @@ class VLLM(Completions):
                     ids += piece.ids
                     finished = finished or bool(piece.finish)
                     found = tuple(special[id] for id in piece.ids if id in special)
-                    yield piece._replace(special=SpecialTokens(known, found) if piece.ids else None)
+                    yield piece._replace(
+                        special=SpecialTokens(known, found) if piece.ids else None, prompt_ids=tuple(prompt)
+                    )
         except EngineError as error:
             if error.status == 404:  # The engine was probably restarted with a release that lacks this path.
                 self._takes_ids = None
@@ -241,6 +255,12 @@ class VLLM(Completions):
     async def count(self, text: str) -> int | None:
         """Return the engine's token count."""
         return (await self._tokenized(text)).number("count")
+
+    async def rendered(self, request: Mapping[str, Any]) -> str | None:
+        """Return the engine's own prompt, decoded from the token ids of its messages."""
+        name = await self._name()
+        ids = (await self._query(_TOKENIZE, {"model": name, **request})).get("tokens")
+        return (await self._query("/detokenize", {"model": name, "tokens": ids})).text("prompt") or None
 
     async def _tokenized(self, text: str) -> Said:
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}

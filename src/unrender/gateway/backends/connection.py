@@ -82,9 +82,9 @@ class Connection:
             if size:
                 yield [b"".join(rest)]
 
-    async def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON of a short response. Raises `EngineError`."""
-        async with self._request(path, body) as response:
+    async def json(self, path: str, body: Mapping[str, Any] | None = None, *, generates: bool = False) -> Any:
+        """Return the JSON of a short response. Raises `EngineError`. With `generates`, the response may take as long as an answer."""
+        async with self._request(path, body, None, self._timeout if generates else _QUICK) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
@@ -219,6 +219,22 @@ class HttpEngine:
 
     async def count(self, text: str) -> int | None:  # noqa: ARG002
         """Return the number of tokens in a text, or None if the engine can't count."""
+        return None
+
+    async def rendered(self, request: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """Return the engine's own prompt for a request to Chat Completions, or None if the engine doesn't show its prompts.
+
+        Raises `EngineError` if the engine rejects the request.
+        """
+        return None
+
+    async def chat(self, request: Mapping[str, Any]) -> Said:
+        """Return the answer of the engine's own Chat Completions endpoint. Raises `EngineError`."""
+        path = "/v1/chat/completions"
+        return Said(await self._connection.json(path, request, generates=True), f"{self._connection.url}{path}")
+
+    async def context(self) -> int | None:
+        """Return the context size in tokens, or None if the engine doesn't report it."""
         return None
 
     async def ready(self) -> str | None:

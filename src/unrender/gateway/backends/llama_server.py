@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from unrender import TemplateError
-from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, Job, Piece, free_cores
+from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineError, Job, Piece, free_cores
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, scored_item
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
 from unrender.rendering.loading import LoadedTemplates
+from unrender.version import install_command
 
 LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "temperature": ("temperature", 1.0),
@@ -73,6 +74,19 @@ class LlamaServer(HttpEngine):
         sources = {"default": source, **({"tool_use": with_tools} if with_tools else {})}
         bos, eos = props.text("bos_token"), props.text("eos_token")
         return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, origin=self._connection.url)
+
+    async def rendered(self, request: Mapping[str, Any]) -> str | None:
+        """Return the engine's own prompt. Old servers can't show it."""
+        try:
+            return (await self._query("/apply-template", request)).text("prompt") or None
+        except EngineError as error:
+            if error.status not in (404, 501):
+                raise
+            return None
+
+    async def context(self) -> int | None:
+        """Return the context size of one slot."""
+        return (await self._query("/props")).number("default_generation_settings", "n_ctx") or None
 
     def _reader(self, job: Job) -> Reader:
         def read(line: bytes) -> tuple[list[Piece], bool]:
@@ -182,7 +196,7 @@ def llama_cpp() -> Any:
     try:
         return importlib.import_module("xllamacpp")
     except ImportError as error:
-        message = f"gguf: needs llama.cpp in this process ({error}): pip install 'unrender[gguf]'"
+        message = f"gguf: needs llama.cpp in this process ({error}): {install_command('gguf')}"
         raise invalid(message, param="backend") from None
 
 

@@ -73,6 +73,11 @@ class SGLang(HttpEngine):
             self._incremental = isinstance(info, dict) and bool(info.get("incremental_streaming_output"))
         return request_body(job)
 
+    async def context(self) -> int | None:
+        """Return the context size in the server's settings."""
+        info = await self._query("/get_server_info")
+        return info.number("context_length") or info.number("max_req_input_len") or None
+
     async def count(self, text: str) -> int | None:
         """Return the engine's token count, or None if the engine is too old to count tokens."""
         try:

@@ -34,6 +34,8 @@ from unrender.gateway.surfaces.tools import InputText, check_strict, custom_argu
 from unrender.openai import Completion, Delta, Usage, deltas
 
 _COMPLETE = "complete"
+_PREVIOUS = "previous_completion_id"
+"""Key of `metadata` for the id of the completion with the conversation's last answer."""
 _DONE = b"data: [DONE]\n\n"
 """Last frame of a stream."""
 _HOLE = "\0text\0"
@@ -83,6 +85,7 @@ class ChatRequest(Sampling):
     max_tokens: Limit | None = None
     max_completion_tokens: Limit | None = None
     seed: Seed | None = None
+    return_token_ids: bool | None = None
     logprobs: bool | None = None
     top_logprobs: TopLogprobs | None = None
     chat_template: None = Field(None, description="a client cannot choose the template")
@@ -92,6 +95,7 @@ class ChatRequest(Sampling):
 
 def read(body: Any) -> Ask:
     """Read a request. Raises `Failure` with the name of the invalid field."""
+    body, previous = _previous(body)
     request = ChatRequest.read(body)
     if request.top_logprobs is not None and not request.logprobs:
         raise wrong("logprobs", "true when `top_logprobs` is set", request.logprobs, param="top_logprobs")
@@ -112,7 +116,17 @@ def read(body: Any) -> Ask:
         seed=request.seed,
         limit=request.max_completion_tokens or request.max_tokens,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        token_ids=bool(request.return_token_ids),
+        previous=previous,
     )
+
+
+def _previous(body: Any) -> tuple[Any, str]:
+    """Return the request without the id of the last completion, and this id."""
+    metadata = body.get("metadata") if isinstance(body, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(id := metadata.get(_PREVIOUS), str):
+        return body, ""
+    return {**body, "metadata": {name: value for name, value in metadata.items() if name != _PREVIOUS}}, id
 
 
 def _message(message: Any) -> Any:
@@ -156,6 +170,8 @@ class ChatSurface(Surface):
         if not logprobs:
             return b"".join(found)
         self._logprobs.setdefault(index, []).extend(logprobs)
+        if self._ask.token_ids:  # The last chunk contains the log probabilities of all ids.
+            return b"".join(found)
         # Log probabilities belong to the content, so they are sent with its first chunk. Reasoning and calls have none.
         for i, event in enumerate(events):
             if isinstance(event, unrender.ContentText):
@@ -211,7 +227,9 @@ class ChatSurface(Surface):
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the chunk with the finish reason."""
         self._outcomes[index] = outcome
-        chunk = self._completion.chunk(index, {}, outcome.finish_reason)
+        chunk: dict[str, Any] = {**self._completion.chunk(index, {}, outcome.finish_reason)}
+        if self._ask.token_ids:
+            chunk = {**chunk, **self._prompt_ids(), "choices": [{**chunk["choices"][0], **self._ids(outcome)}]}
         return frame({**chunk, "warnings": list(outcome.warnings)} if outcome.warnings else chunk)
 
     def finish(self, usage: Usage) -> bytes:
@@ -233,9 +251,21 @@ class ChatSurface(Surface):
             # `Completion` writes function calls. Custom tool calls are converted here, as in the stream.
             if calls := choice["message"].get("tool_calls"):
                 choice["message"]["tool_calls"] = [self._call(call) for call in calls]
-            if self._ask.logprobs is not None:
+            if self._ask.token_ids:
+                choice.update(self._ids(self._outcomes[choice["index"]]))
+            elif self._ask.logprobs is not None:
                 choice["logprobs"] = {"content": self._logprobs.get(choice["index"], []), "refusal": None}
-        return body | self._warnings()
+        return {**body, **(self._prompt_ids() if self._ask.token_ids else {}), **self._warnings()}
+
+    def _prompt_ids(self) -> dict[str, Any]:
+        """Return the ids of the prompt, in the field that vLLM uses."""
+        return {"prompt_token_ids": list(next(iter(self._outcomes.values())).prompt_ids)}
+
+    def _ids(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the sampled ids of a choice, in the field that vLLM uses, and the log probability of each id."""
+        ids = {"token_ids": list(outcome.token_ids)}
+        scores = {"logprobs": {"content": list(outcome.logprobs), "refusal": None}}
+        return ids if self._ask.logprobs is None else {**ids, **scores}
 
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
         """Return a call for a completion. The arguments of a custom tool call are converted to text."""

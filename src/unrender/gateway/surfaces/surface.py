@@ -51,6 +51,10 @@ class Ask:
     seed: int | None = None
     logprobs: int | None = None
     """Number of alternatives with log probabilities for each token; None if log probabilities are not requested."""
+    token_ids: bool = False
+    """True if the answer should contain the token ids of the prompt and the answer."""
+    previous: str = ""
+    """Id of the completion with the conversation's last answer; "" if the request doesn't say."""
     store: bool | None = None
     """True if the answer should be stored for later requests; None if the request doesn't say."""
     custom: frozenset[str] = frozenset()
@@ -166,6 +170,12 @@ class Outcome:
     """Finish reason from the engine; None if there is none."""
     stopped_by: str = ""
     """The client's stop string that ended the content."""
+    prompt_ids: tuple[int, ...] = ()
+    """Token ids of the prompt, if the request asks for them."""
+    token_ids: tuple[int, ...] = ()
+    """Token ids that were sampled, including those of markers and of the end of the turn."""
+    logprobs: tuple[Mapping[str, Any], ...] = ()
+    """Log probabilities of the `token_ids`."""
     warnings: tuple[str, ...] = ()
     """Warnings about requirements of the request that the answer violates."""
 
@@ -200,6 +210,11 @@ class Surface:
         self._head = head
         self._outcomes: dict[int, Outcome] = {}
         self._usage: Usage | None = None
+
+    @property
+    def id(self) -> str:
+        """Id of the answer."""
+        return self._head.id
 
     def begin(self) -> bytes:
         """Return the first frames of the answer."""

@@ -110,7 +110,7 @@ class ArgumentReader(Cursor):
                     break
 
     def _goes_on(self, further: Follow) -> bool | None:
-        """Return whether another argument follows, if only white space separates arguments. Return None if more text is needed."""
+        """Return whether another argument follows, if only whitespace separates arguments. Return None if more text is needed."""
         machine, first = self.machine, self.machine.current.count == 0
         machine.steps += 1
         among = further.among((), machine.current.types.odd, odd_names(machine.request._tool_names))
@@ -201,7 +201,7 @@ class ArgumentReader(Cursor):
         return True
 
     def _entry_marker(self, i: int, part: Marker) -> Steps[None]:
-        """Read a marker of an argument. Next to a raw value, the white space of the marker must match exactly."""
+        """Read a marker of an argument. Next to a raw value, the whitespace of the marker must match exactly."""
         arguments = self.view.arguments
         entry, others = arguments.entry, tuple(other.core for other in part.others)
         raw = notation_of(arguments.codec).unquoted
@@ -220,7 +220,7 @@ class ArgumentReader(Cursor):
             yield from self.space()
 
     def _layout(self, text: str) -> Steps[None]:
-        """Consume as much white space as matches the layout `text`, since other white space belongs to the raw value next to it."""
+        """Consume as much whitespace as matches the layout `text`, since other whitespace belongs to the raw value next to it."""
         machine = self.machine
         machine.steps += 1
         while True:
@@ -299,6 +299,9 @@ class ArgumentReader(Cursor):
         yield from self.scan(scanner)
         self.valued = False
         torn = scanner.torn if isinstance(scanner, RawScanner) else None
+        if isinstance(scanner, RawScanner) and scanner.keeps and view.values is not None:
+            machine.malformed("", repr(view.values.of(call.key, ()).closers[0]))
+            call.repaired = True
         if view.doubts is not None:
             text, call.value = machine.since(call.value or 0), None
             if self._crosses(text):
@@ -341,6 +344,12 @@ class ArgumentReader(Cursor):
         while (size := ends.repeated(machine.buffer, machine.at, final=machine.final)) != 0:
             if size is None:
                 yield
+            elif machine.policy.repair == "none":
+                return
+            elif self._may_be_text(machine.current):
+                # In `<a><a>Rome</a>`, the second opener is repeated or text.
+                machine.current.unclear = True
+                self.fail("a value")
             else:
                 end = machine.at + size
                 machine.malformed(machine.buffer[machine.at : end], "a value")
@@ -367,11 +376,11 @@ class ArgumentReader(Cursor):
 
     def _scanner(self, call: CallState, *, quoted: bool) -> Scanner:
         """Return a new scanner for the current value of `call`. `quoted` is True if the value starts with a quotation mark."""
-        view, codec = self.view, self.view.arguments.codec
+        machine, view, codec = self.machine, self.view, self.view.arguments.codec
         # Only the name of a declared argument ends the value. In `f(city=Rome, or Oslo, days=3)`, the value ends before `days`.
         suffix = view.suffix
         if isinstance(suffix, Follow):
-            tools = self.machine.request._tool_names
+            tools = machine.request._tool_names
             suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
         # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
@@ -381,7 +390,14 @@ class ArgumentReader(Cursor):
         doubt = None
         if view.values is not None:
             ends = view.values.of(call.key, call.types.declared)
-            doubt = ValueMarks(ends, call.types, call.keys, patient=self.machine.rereads)
+            doubt = ValueMarks(
+                ends,
+                call.types,
+                call.keys,
+                patient=machine.rereads,
+                repairs=machine.policy.repair != "none",
+                textual=self._may_be_text(call),
+            )
         if view.tags:
             return XmlScanner(view.tags, call.key, call.types, doubt)
         match codec.strings:
@@ -392,6 +408,10 @@ class ArgumentReader(Cursor):
                 return LiteralScanner(replace(view.style, names=odd) if odd else view.style)
             case _:
                 assert_never(codec.strings)
+
+    def _may_be_text(self, call: CallState) -> bool:
+        types = self._types(call)
+        return not types or "string" in types
 
     def _types(self, call: CallState) -> frozenset[str]:
         codec = self.view.arguments.codec

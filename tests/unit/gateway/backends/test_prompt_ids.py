@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from engine_server import MAKERS, EngineServer, events
-from serving import HELLO, TOOL, template
+from serving import HELLO, TOOL, Told, posted, served, template
 
 from unrender.gateway.answers.choice import Choice
-from unrender.gateway.backends.backend import EngineError, EngineGrammar, Job
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
 from unrender.gateway.backends.prompt_ids import PromptIds
 
 PATH = "/inference/v1/generate"
@@ -102,6 +103,7 @@ def test_ids_go_in_and_come_out():
     assert (sampling["max_tokens"], sampling["seed"], sampling["logprobs"], sampling["top_k"]) == (9, 3, 1, 5)
     assert "content_parts" not in body
     assert [(piece.ids, piece.text) for piece in pieces if piece.ids] == [((id,), text) for id, text in SAMPLED]
+    assert pieces[0].prompt_ids == tuple(encoded(TURN.prompt))
     assert [piece.finish for piece in pieces if piece.finish] == ["stop"]
     assert pieces[0].logprobs[0]["top_logprobs"] == [{"token": "It ", "logprob": -0.5, "bytes": [73, 116, 32]}]
     assert pieces[-1].usage.prompt_tokens == 7
@@ -261,3 +263,35 @@ def test_server_that_has_lost_the_path_is_checked_again():
         return await generated(backend, TURN)
 
     assert "".join(piece.text for piece in run(answers, act)) == "Hi"
+
+
+ENDED = tuple((200_000 + at, text) for at, text in enumerate(("It ", "rains.", STOP)))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("choices", [1, 2])
+def test_a_client_gets_the_ids_that_were_sampled(stream, choices):
+    """The ids of prompt and answer have vLLM's names, and each id has its log probability."""
+    pieces = [
+        Piece(text, logprobs=(scored(text, -0.5) | {"top_logprobs": []},), ids=(id,), prompt_ids=(1, 2, 3))
+        for id, text in ENDED
+    ]
+    can = EngineCapabilities(logprobs=True, token_ids=True)
+    asked = {"messages": HELLO, "return_token_ids": True, "logprobs": True, "n": choices, "stream": stream}
+
+    answer = posted(served(Told([*pieces, Piece("", 0, "stop")], capabilities=can)), "/v1/chat/completions", json=asked)
+
+    bodies = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+    ended = [body for body in bodies if body["choices"][0]["finish_reason"]] if stream else [answer.json()]
+    found = [choice for body in ended for choice in body["choices"]]
+    assert {tuple(body["prompt_token_ids"]) for body in ended} == {(1, 2, 3)}
+    assert [choice["token_ids"] for choice in found] == [[id for id, _ in ENDED]] * choices
+    for choice in found:
+        assert [item["token"] for item in choice["logprobs"]["content"]] == [text for _, text in ENDED]
+
+
+def test_token_ids_that_an_engine_does_not_send_are_an_error():
+    """A training row without its ids would be of no use."""
+    answer = posted(served(Told("Hi.")), "/v1/chat/completions", json={"messages": HELLO, "return_token_ids": True})
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "return_token_ids")

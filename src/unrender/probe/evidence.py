@@ -1,0 +1,244 @@
+"""Asks an engine for everything that the causes need: its prompts, its treatment of text and grammars, and its answers to the tasks.
+
+Strategy: what the server does is asked first, with a few tokens each. Then the model gets the tasks, those of all numbers of tools in turn,
+until the time is up. If the template has no tools, each declared format is tried first, and the best one is used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unrender import ChatTemplate, UnrenderError
+from unrender.answer.encode import encode_answer
+from unrender.format import ToolMode
+from unrender.formats import declared_formats
+from unrender.gateway.answers.probes import Findings, only
+from unrender.gateway.answers.probes import probe as try_engine
+from unrender.gateway.answers.turns import Turns
+from unrender.gateway.backends.backend import Backend, EngineError
+from unrender.gateway.backends.connection import HttpEngine
+from unrender.probe.answers import LIMIT, Answer, ask, generated, prepared
+from unrender.probe.tasks import COUNTS, Task, tasks_with
+
+Told = Callable[[int, int], None]
+"""Function that is told the number of finished requests, and of all requests."""
+FREE = Task(
+    name="free", messages=[{"role": "user", "content": "Make up a sentence about the sea."}], tools=(), variables={}
+)
+_SAMPLE = 24
+"""Tokens of the answers that are compared with each other."""
+_SPOKEN = 'Zürich — "<b>x</b> & y"\n  two  spaces'
+"""Text that careless servers change."""
+_TRIED, _BOUND = 4, 6
+"""Number of tasks for each tool format, and under a grammar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """A prompt, as the template and as the engine render it."""
+
+    name: str
+    ours: str
+    theirs: str | None
+    """None if the engine rejects the conversation."""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """An answer of the engine's own Chat Completions endpoint to the request of `answer`."""
+
+    answer: Answer
+    calls: Sequence[tuple[str, Any]] = ()
+    tokens: int = 0
+    """Number of tokens in the prompt; 0 if unknown."""
+    generated: int = 0
+    """Number of tokens in the answer; 0 if unknown."""
+    error: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """Everything that was observed."""
+
+    template: ChatTemplate
+    tool_format: str = "auto"
+    context: int | None = None
+    renderings: list[Rendering] = field(default_factory=list)
+    grammar: bool | None = None
+    """True if the engine enforces grammars. None if unknown, or if its kind has no grammars."""
+    doubled: bool | None = None
+    """True if the engine adds a BOS token to a prompt that has one."""
+    forced: tuple[str, str] | None = None
+    """A text that a grammar enforced, and the text that arrived."""
+    repeats: Sequence[str] = ()
+    """Answers to the same request."""
+    formats: dict[str, list[Answer]] = field(default_factory=dict)
+    """Answers by tool format, if the template has no tools."""
+    answers: list[Answer] = field(default_factory=list)
+    bound: list[Answer] = field(default_factory=list)
+    """Answers under a grammar, to tasks that are also in `answers`."""
+    served: list[Served] = field(default_factory=list)
+    seconds: float = 0.0
+    skipped: int = 0
+    """Number of tasks for which there was no time."""
+
+
+async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, told: Told) -> Evidence:
+    """Return the evidence about a running engine, gathered in about `seconds`. Raises `EngineError` if the engine doesn't answer at all."""
+    begun = time.monotonic()
+    found = Evidence(template=template)
+    if problem := await engine.ready():
+        raise EngineError(problem)
+    await _server(engine, found)
+    if template.format.tools.mode is ToolMode.NONE and not template.capabilities.supports_tools:
+        found.tool_format = await _best_format(engine, found, begun + seconds / 3)
+    planned = _planned(template)
+    own: dict[str, Any] = {} if found.tool_format == "auto" else {"tool_format": found.tool_format}
+    for done, task in enumerate(planned):
+        if time.monotonic() - begun > seconds * 0.8:
+            found.skipped = len(planned) - done
+            break
+        found.answers.append(await ask(engine, template, task, **own))
+        told(done + 1, len(planned))
+    called = [answer for answer in found.answers if answer.task.wanted]
+    await _bound(engine, found, [answer.task for answer in called[:_BOUND]], begun + seconds * 0.9, own)
+    if isinstance(engine, HttpEngine) and found.tool_format == "auto":
+        # Of each task, the request with the fewest tools is the quickest.
+        clear = {answer.task.name: answer for answer in reversed(called) if answer.calls and not answer.task.variables}
+        await _served(engine, found, [*clear.values()] or called[:2], begun + seconds)
+    found.seconds = time.monotonic() - begun
+    return found
+
+
+def _planned(template: ChatTemplate) -> list[Task]:
+    """Return all tasks, so that each part of the list has all numbers of tools."""
+    asked = [(at // 4, count, task) for count in COUNTS for at, task in enumerate(tasks_with(count))]
+    if switch := thinking_switch(template):
+        asked += [(2, 5, task) for task in tasks_with(5, switch)]
+    return [task for _, _, task in sorted(asked, key=lambda it: it[:2])]
+
+
+def thinking_switch(template: ChatTemplate) -> Mapping[str, Any]:
+    """Return the variable that turns off thinking; empty if the template has none."""
+    task = next(tasks_with(1))
+    try:
+        on, off = (prepared(template, task, enable_thinking=value).prompt for value in (True, False))
+    except UnrenderError:
+        return {}
+    return {"enable_thinking": False} if on != off else {}
+
+
+# The server.
+
+
+async def _server(engine: Backend, found: Evidence) -> None:
+    """Look at what the server does to prompts and answers."""
+    template, tried = found.template, Findings()
+    if isinstance(engine, HttpEngine):
+        try:
+            found.context = await engine.context()
+        except EngineError:
+            found.context = None
+        found.renderings = [it async for it in _renderings(engine, template)]
+    await try_engine(Turns(template=template), engine, tried)
+    found.grammar, found.doubled = tried.grammar, tried.adds_bos
+    turn = prepared(template, FREE)
+    again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(3)]
+    found.repeats = [answer.text for answer in again if not answer.error]
+    if tried.grammar:
+        found.forced = await _forced(engine, template)
+
+
+async def _forced(engine: Backend, template: ChatTemplate) -> tuple[str, str] | None:
+    """Return a call as the template writes it, and what arrives if a grammar enforces exactly this text."""
+    task = next(tasks_with(5))
+    turn = prepared(template, task)
+    sent = encode_answer(turn.format, calls=[("post_message", {"channel": "a", "text": _SPOKEN}, "call00001")])
+    sent = sent.removeprefix(turn.prefill) or _SPOKEN
+    grammar = only(engine.capabilities.dialect, sent)
+    answer = await generated(engine, task, turn, grammar, limit=LIMIT)
+    for end in turn.stop:
+        answer = replace(answer, text=answer.text.removesuffix(end))
+    return None if answer.error or answer.finish == "length" else (sent, answer.text)
+
+
+async def _renderings(engine: HttpEngine, template: ChatTemplate) -> Any:
+    """Yield the renderings of a few conversations, if the engine shows its prompts."""
+    bos, switch = template._with_tools.bos_token, thinking_switch(template)
+    asked = {task.name: task for task in tasks_with(5)}
+    plain = {"without tools": FREE, "with tools": asked["weather"], "with a tool result": asked["result"]}
+    system = {"role": "system", "content": "Answer in one word."}
+    shown = {**plain, "with a system message": replace(FREE, messages=[system, *FREE.messages])}
+    if switch.keys() <= template.variables.keys() and switch:
+        shown["without thinking"] = replace(asked["weather"], variables=switch)
+    for name, task in shown.items():
+        try:
+            ours = prepared(template, task).prompt
+            theirs = await engine.rendered(_body(task))
+        except UnrenderError:
+            continue
+        except EngineError as error:
+            # Other engines don't have this path, or no template.
+            if error.status is not None and error.status != 404:
+                yield Rendering(name=name, ours=ours, theirs=None, error=error.message)
+            continue
+        if theirs is not None:
+            yield Rendering(name=name, ours=ours.removeprefix(bos), theirs=theirs.removeprefix(bos))
+
+
+def _body(task: Task) -> dict[str, Any]:
+    """Return the request of a task for the engine's own endpoints."""
+    tools = {"tools": list(task.tools)} if task.tools else {}
+    variables = {"chat_template_kwargs": dict(task.variables)} if task.variables else {}
+    return {"messages": list(task.messages), **tools, **variables}
+
+
+# The model.
+
+
+async def _best_format(engine: Backend, found: Evidence, until: float) -> str:
+    """Try each declared tool format, and return the name of the one in which most calls are right; "auto" if there are none."""
+    asked = [task for task in tasks_with(5) if task.wish == "one"][:_TRIED]
+    named = [it.name for it in declared_formats() if it.format.tools.mode is not ToolMode.NONE]
+    for name in sorted(named, key=lambda name: name != "tool-call-json"):  # the default comes first
+        if time.monotonic() < until:
+            found.formats[name] = [await ask(engine, found.template, task, tool_format=name) for task in asked]
+    best = max(found.formats, key=lambda name: format_rank(found.formats[name]), default="auto")
+    return best if any(answer.calls for answer in found.formats.get(best, ())) else "auto"
+
+
+def format_rank(answers: Iterable[Answer]) -> tuple[int, int]:
+    """Return a sort key of a tool format: the right answers, and then those with calls in this format."""
+    answers = list(answers)
+    return sum(answer.right for answer in answers), sum(answer.kind == "own" for answer in answers)
+
+
+async def _bound(engine: Backend, found: Evidence, asked: Sequence[Task], until: float, own: Mapping[str, Any]) -> None:
+    for task in asked if engine.capabilities.dialect and found.grammar is not False else ():
+        if time.monotonic() < until:
+            found.bound.append(await ask(engine, found.template, task, bound=True, **own))
+
+
+async def _served(engine: HttpEngine, found: Evidence, clear: Sequence[Answer], until: float) -> None:
+    """Send the requests of answers with calls to the engine's own endpoint."""
+    for answer in clear:
+        if time.monotonic() < until:
+            found.served.append(await _own_answer(engine, answer))
+
+
+async def _own_answer(engine: HttpEngine, answer: Answer) -> Served:
+    limits = {"temperature": 0, "max_tokens": answer.limit}
+    try:
+        said = await engine.chat({**_body(answer.task), **limits})
+        message = said.listed("choices")[0].get("message") or {}
+        calls = [(it["function"]["name"], it["function"]["arguments"]) for it in message.get("tool_calls") or ()]
+    except EngineError as error:
+        return Served(answer=answer, error=f"{error.status or ''} {error.message}".strip())
+    except (IndexError, KeyError, TypeError, AttributeError):
+        return Served(answer=answer, error="the response isn't a chat completion")
+    read, generated = (said.number("usage", f"{kind}_tokens") for kind in ("prompt", "completion"))
+    return Served(answer=answer, calls=calls, tokens=read, generated=generated)

@@ -1,0 +1,59 @@
+"""A template for the tests of the probe, and a probe of a server with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import Any
+
+from probed_server import Server, running
+
+from unrender import ChatTemplate
+from unrender.probe import ProbeReport, connected, probe_engine
+
+TAGS = """\
+{{ bos_token }}{%- if tools %}<|im_start|>system
+Tools:
+{%- for tool in tools %}
+{{ tool | tojson }}{% endfor %}
+Write <tool_call>
+{"name": <name>, "arguments": <object>}
+</tool_call><|im_end|>
+{% endif %}
+{%- for m in messages %}<|im_start|>{{ m.role }}
+{%- if m.reasoning_content %}
+<think>
+{{ m.reasoning_content }}
+</think>
+{%- endif %}
+{{ m.content or '' }}
+{%- for c in m.tool_calls or [] %}
+<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}<|im_end|>
+{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% if enable_thinking is defined and not enable_thinking %}<think>
+
+</think>
+
+{% endif %}{% endif %}"""
+"""A template with JSON in tags, and thinking that can be turned off."""
+
+
+@cache
+def tags() -> ChatTemplate:
+    """Return the template `TAGS`, with its special tokens."""
+    return ChatTemplate.from_string(TAGS, bos_token="<s>", eos_token="<|im_end|>")
+
+
+def probed(template: ChatTemplate | None = None, **server: Any) -> ProbeReport:
+    """Return the report on a server with a scripted model; `server` are the fields that aren't the default."""
+
+    async def run() -> ProbeReport:
+        async with running(Server(template=server.pop("model", template or tags()), **server)) as url:
+            engine = await connected(url, model="m")
+            return await probe_engine(engine, template or tags(), name=url, seconds=1e6)  # a busy machine skips nothing
+
+    return asyncio.run(run())

@@ -1,0 +1,195 @@
+"""Planted faults, each of which has to be named, and healthy servers, which must not be blamed."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from probe_templates import TAGS, probed
+from serving import TEMPLATES
+
+from unrender import ChatTemplate
+from unrender.probe.causes import FINDERS, table
+from unrender.probe.tasks import Task
+
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+
+
+def loaded(source: str) -> ChatTemplate:
+    return ChatTemplate.from_string(source, bos_token="<s>", eos_token="<|im_end|>")
+
+
+def objects(text: str) -> list[str]:
+    """Return the JSON objects of an answer's calls."""
+    return re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)
+
+
+def rewritten(write: Callable[[list[str]], str]) -> Callable[[str, Task, int], str]:
+    """Return a model that writes its calls in another syntax."""
+    return lambda text, _task, _number: write(objects(text)) if objects(text) else text
+
+
+def fenced(calls: list[str]) -> str:
+    return "\n".join(f"```json\n{call}\n```" for call in calls)
+
+
+def tagged(calls: list[str]) -> str:
+    """Return calls with a tag for each argument."""
+    written = []
+    for call in map(json.loads, calls):
+        values = {name: it if isinstance(it, str) else json.dumps(it) for name, it in call["arguments"].items()}
+        inside = "".join(f"<parameter={name}>\n{value}\n</parameter>\n" for name, value in values.items())
+        written.append(f"<tool_call>\n<function={call['name']}>\n{inside}</function>\n</tool_call>")
+    return "\n".join(written)
+
+
+def every(number: int, change: Callable[[str], str]) -> Callable[[str, Task, int], str]:
+    """Return a model that changes every nth answer."""
+    return lambda text, _task, count: text if count % number else change(text)
+
+
+def without_markers(text: str) -> str:
+    return re.sub(r"</?tool_call>", "", text)
+
+
+def without_calls(text: str) -> str:
+    return re.sub(r"<tool_call>.*?</tool_call>\n?", "", text, flags=re.DOTALL)
+
+
+def first_call(text: str) -> str:
+    return text.partition("</tool_call>")[0] + "</tool_call>"
+
+
+def in_texts(calls: Sequence[Any]) -> list[Any]:
+    """Return calls whose arguments are all texts."""
+    return [(name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls]
+
+
+FAULTS: list[tuple[str, dict[str, Any]]] = [
+    ("other-template", {"own_template": loaded(TAGS.replace("Tools:", "You may call tools:"))}),
+    ("other-template", {"renders": lambda prompt: re.sub(r'\{"type".*\n', "", prompt)}),
+    ("other-template", {"renders": lambda prompt: prompt.removesuffix("<|im_start|>assistant\n")}),
+    ("other-template", {"renders": lambda prompt: prompt.replace("<think>\n\n</think>\n\n", "")}),
+    ("other-template", {"kind": "vllm", "renders": lambda prompt: prompt.replace("system\n", "system\nBe nice.")}),
+    ("other-template", {"kind": "openai", "renders": lambda prompt: prompt.replace("system", "system: be nice")}),
+    ("begin-token-doubled", {"bos": True}),
+    ("begin-token-doubled", {"kind": "vllm", "bos": True}),
+    ("prompt-changed", {"reads": lambda prompt: prompt.replace("Tools:", "Be nice to everybody. Tools:")}),
+    ("prompt-changed", {"reads": lambda prompt: re.sub(r"Tools:.*?</tool_call>", "", prompt, flags=re.DOTALL)}),
+    ("context-too-short", {"context": 1000}),
+    ("context-too-short", {"kind": "vllm", "context": 1500}),
+    ("context-too-short", {"kind": "openai", "context": 1500}),
+    ("context-too-short", {"reads": lambda prompt: prompt[-3000:]}),
+    ("engine-fails", {"fails": lambda _, task: "tool results aren't supported" * (task.wish == "result")}),
+    ("engine-fails", {"fails": lambda _, task: "internal error" * (task.count > 5)}),
+    ("prompt-echoed", {"echoes": True}),
+    ("stale-answers", {"writes": lambda *_: CALL}),
+    ("special-tokens-stripped", {"sends": without_markers}),
+    ("special-tokens-stripped", {"kind": "openai", "sends": without_markers}),
+    ("special-tokens-stripped", {"kind": "ollama", "sends": without_markers}),
+    ("text-removed", {"sends": without_calls}),
+    ("text-removed", {"kind": "openai", "sends": without_calls}),
+    ("text-removed", {"sends": lambda text: re.sub(r"<think>.*</think>\s*", "", text, flags=re.DOTALL)}),
+    ("text-altered", {"sends": html.escape}),
+    ("text-altered", {"sends": lambda text: text.encode().decode("cp1252", "replace")}),
+    ("text-altered", {"sends": str.lower}),
+    ("text-altered", {"sends": lambda text: text.encode("ascii", "ignore").decode()}),
+    ("text-altered", {"sends": lambda text: re.sub(" +", " ", text)}),
+    ("text-altered", {"kind": "openai", "sends": lambda text: text.replace('"', '\\"')}),
+    ("cut-inside-calls", {"stop": ["}\n"]}),
+    ("cut-inside-calls", {"stop": ['"arguments"']}),
+    ("cut-inside-calls", {"kind": "sglang", "stop": ["\n</tool"]}),
+    ("token-limit", {"limit": 16}),
+    ("token-limit", {"kind": "sglang", "limit": 20}),
+    ("runs-on", {"stops": False, "writes": lambda text, *_: f"{text}<|im_end|>\n<|im_start|>user\nThanks."}),
+    ("grammar-ignored", {"grammars": False}),
+    ("grammar-ignored", {"kind": "vllm", "grammars": False}),
+    ("empty-answers", {"writes": lambda *_: ""}),
+    ("other-syntax", {"writes": rewritten(fenced)}),
+    ("other-syntax", {"writes": rewritten(tagged)}),
+    ("other-syntax", {"kind": "ollama", "writes": rewritten(lambda calls: f"[TOOL_CALLS][{', '.join(calls)}]")}),
+    ("reasoning-unclosed", {"writes": lambda text, *_: text.partition("</think>")[0]}),
+    ("broken-calls", {"writes": every(8, lambda text: text.replace('"arguments": {', '"arguments": '))}),
+    ("broken-calls", {"writes": every(8, lambda text: text.replace('"}', "}"))}),
+    ("own-parser", {"parses": lambda _calls: ()}),
+    ("own-parser", {"parses": lambda calls: calls[:1]}),
+    ("own-parser", {"parses": in_texts}),
+    ("thinking-matters", {"writes": lambda text, task, _: text if "Let me" in text or task.name == "free" else "No."}),
+    ("breaks-with-tools", {"writes": lambda text, task, _: "No." if task.count > 5 and task.wanted else text}),
+    ("calls-missing", {"writes": lambda text, task, number: "I can't." if number % 2 and task.wanted else text}),
+    ("calls-uninvited", {"writes": lambda text, task, _: text if task.wanted else CALL}),
+    ("single-calls", {"writes": lambda text, task, _: first_call(text) if task.wish == "several" else text}),
+    ("calls-wrong", {"writes": lambda text, *_: text.replace("Paris", "Lyon").replace("Oslo", "Rome").replace("eggs", "egg")}),
+    ("calls-repaired", {"writes": every(3, lambda text: text.replace("<tool_call>", "<tool_call>\n<tool_call>"))}),
+    ("unsteady", {"writes": lambda text, task, number: f"{text} {number}" if task.name == "free" else text}),
+]  # fmt: skip
+"""Causes, each with a server that has this fault. The first cause of the report has to be this one."""
+FIRST = [next(at for at, (other, _) in enumerate(FAULTS) if other == name) for name, _ in FAULTS]
+"""For each fault, the first one with the same cause."""
+
+
+@pytest.mark.parametrize(
+    ("name", "server"),
+    [
+        pytest.param(*fault, id=f"{at}-{fault[0]}", marks=[] if first == at else pytest.mark.full)
+        for at, (fault, first) in enumerate(zip(FAULTS, FIRST, strict=True))
+    ],
+)
+def test_planted_faults_are_named(name: str, server: dict[str, Any]) -> None:
+    """The first cause of the report is the planted fault, with its evidence."""
+    report = probed(**server)
+
+    assert [cause.name for cause in report.causes][:1] == [name]
+    assert not report.ok
+
+
+HEALTHY: list[dict[str, Any]] = [
+    {},
+    {"kind": "vllm"},
+    {"kind": "sglang"},
+    {"kind": "openai"},
+    {"kind": "ollama"},
+    {"hides_prompts": True},
+    {"kind": "sglang", "counts": False},
+    {"context": 8192},
+    {"writes": every(11, lambda text: text.replace("clear", "sunny"))},
+    {"writes": lambda text, *_: text.replace("I can say that.", "Write `get_weather` to call it.\n```json\n{}\n```")},
+]
+OWN = [
+    "bracket-id",
+    "json-array",
+    "named-tags",
+    "python-calls",
+    "tagged-raw",
+    "channels",
+    "forced-open",
+    "closed-turns",
+]
+"""Templates of the tests, with other syntaxes."""
+
+
+@pytest.mark.parametrize("server", HEALTHY, ids=str)
+def test_healthy_servers_are_not_blamed(server: dict[str, Any]) -> None:
+    """A healthy server has no causes, of whatever kind it is, and with whatever it doesn't tell."""
+    assert [(cause.name, cause.evidence) for cause in probed(**server).causes] == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", OWN)
+def test_other_templates_are_not_blamed(name: str) -> None:
+    """A healthy server has no causes, whatever syntax its template has."""
+    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
+
+    assert [(cause.name, cause.evidence) for cause in probed(template).causes] == []
+
+
+def test_every_cause_is_planted() -> None:
+    """Each row of the table has a function and a planted fault."""
+    names = [entry["name"] for entry in table()]
+
+    assert list(FINDERS) == names
+    assert {name for name, _ in FAULTS} == set(names)
