@@ -76,6 +76,9 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
             parser.feed(text)
             parser.finish("stop")
 
+            # Of Anthropic's stream, the SDK keeps no warnings, such as that of a call that violates its schema.
+            if api == "messages":
+                streamed, whole = ({**answer, "warnings": None} for answer in (streamed, whole))
             assert comparable(streamed) == comparable(whole)
             expected = [so_far(call.arguments_json) for call in parser.message.tool_calls]
             assert [values for _, values, _ in calls_in(api, whole)] == expected
