@@ -11,15 +11,26 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+try:
+    import tomllib
+except ModuleNotFoundError:
+    sys.exit(f"{sys.argv[0]}: needs Python 3.11 or newer, found {sys.version.split()[0]}")
+
 ROOT = Path(__file__).resolve().parent.parent
-TABLE: Mapping[str, Any] = tomllib.loads((ROOT / "scripts" / "tasks.toml").read_text(encoding="utf-8"))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the table in a TOML file."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+TABLE: Mapping[str, Any] = read_toml(ROOT / "scripts" / "tasks.toml")
 OLDEST = (3, 11)
 
 

@@ -19,14 +19,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from environment import ROOT, Environment, npm
+from environment import ROOT, Environment, npm, read_toml
 
 MANIFEST = ROOT / "tests" / "vendor_templates.toml"
 TEMPLATES = ROOT / ".cache" / "templates"
@@ -74,7 +73,7 @@ def templates() -> Path:
 
     Raises `FetchError` if the download fails or a digest is wrong.
     """
-    manifest = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))
+    manifest = read_toml(MANIFEST)
     wanted: dict[str, str] = manifest["templates"]
     if not all(_is_right(TEMPLATES / name, digest) for name, digest in wanted.items()):
         with tempfile.TemporaryDirectory() as folder:

@@ -212,9 +212,9 @@ async def _best_format(engine: Backend, found: Evidence, until: float) -> str:
 
 
 def format_rank(answers: Iterable[Answer]) -> tuple[int, int]:
-    """Return a sort key of a tool format: the right answers, and then the answers with calls."""
+    """Return a sort key of a tool format: the right answers, and then those with calls in this format."""
     answers = list(answers)
-    return sum(answer.right for answer in answers), sum(bool(answer.calls) for answer in answers)
+    return sum(answer.right for answer in answers), sum(answer.kind == "own" for answer in answers)
 
 
 async def _bound(engine: Backend, found: Evidence, asked: Sequence[Task], until: float, own: Mapping[str, Any]) -> None:

@@ -102,6 +102,15 @@ def test_a_template_is_linted(rule):
     assert lint(template, ignore=found) == ()
 
 
+@pytest.mark.parametrize(("wrong", "right"), [("contnet", "content"), ("rol", "role"), ("tool_call", "tool_calls")])
+def test_a_misspelled_attribute_is_named(wrong, right):
+    """An attribute that no message has is named, with the line and what was meant."""
+    source = SOUND.replace(right, wrong)
+    found = lint(ChatTemplate.from_string(source))
+
+    assert f"{wrong!r} is undefined; did you mean {right!r}?" in [finding.text for finding in found]
+
+
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ messages }}", "{{ x.y.z }}"])
 def test_raises_nothing(source):
     """The strangest template is examined, not complained about with an exception; a sound one has no findings."""

@@ -27,7 +27,7 @@ from unrender.machine.call_events import (
     unquote,
 )
 from unrender.machine.calls.cursor import Left, Steps
-from unrender.machine.calls.mending import behind_words, first_word, tool_named
+from unrender.machine.calls.damaged import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
 from unrender.machine.instructions import SPACE, tool_at
 from unrender.machine.interpreter import OR, Machine
