@@ -184,8 +184,8 @@ def settle(folder: Path, settings: Mapping[str, str]) -> None:
             'readme = "README.md"\n': f'readme = "README.md"\n{maintained}',
             "[project.scripts]": f"[project.urls]\n{table}\n[project.scripts]",
         },
-        "README.md": {"pip install '.[cli]'": "pip install 'unrender[cli]'", "# in a checkout, with": "# with"},
-        "SECURITY.md": {"or write to its maintainers": f"or write to {security}"},
+        "README.md": {"pip install '.[cli]'": "pip install 'unrender[cli]'", "In a checkout, with": "With"},
+        "SECURITY.md": {"contact its maintainers": f"write to {security}"},
     }
     for file, texts in changes.items():
         text = (folder / file).read_text(encoding="utf-8")

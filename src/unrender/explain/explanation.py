@@ -204,7 +204,7 @@ Line = Sequence[tuple[str, str]]
 """Pieces of text, each with a style: the name of a role, "bold", "dim", "red", or "" for none."""
 
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
-"""Display names of some roles. White space between markers is displayed like a marker."""
+"""Display names of some roles. Whitespace between markers is displayed like a marker."""
 _PARTS, _MARGIN, _NARROWEST = 8, 13, 20
 """Maximum number of an answer's parts, width of the column before their text, and minimum width of their text."""
 _COLUMNS = 100

@@ -187,7 +187,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False, lead: str = "") ->
     r"""Return the open quotation at the end of the text `before` a call. Return None if there is none.
 
     `cut` is True if `before` lacks the start of the text. If `anchored` is True, an open bracket before the call counts as a quotation.
-    `lead` is the format's own white space before the call.
+    `lead` is the format's own whitespace before the call.
 
     >>> opened("Write `", cut=False).closers
     ('`',)
