@@ -51,7 +51,7 @@ def test_a_call_that_is_shown_is_text(row: dict[str, Any], family: Family) -> No
 @pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
 def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Family) -> None:
-    """Where nothing closes the device, the call is meant."""
+    """A call that no text follows is made."""
     before, _, _ = row["text"].partition("CALL")
 
     assert read(family, before + CALLS[family], 1)[1] == 1
