@@ -145,7 +145,7 @@ async def _server(engine: Backend, found: Evidence) -> None:
             found.context = None
         found.renderings = [it async for it in _renderings(engine, template)]
     await try_engine(Turns(template=template), engine, tried)
-    found.grammar, found.doubled = tried.grammar, tried.doubled
+    found.grammar, found.doubled = tried.grammar, tried.adds_bos
     turn = prepared(template, FREE)
     again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(3)]
     found.repeats = [answer.text for answer in again if not answer.error]
@@ -212,9 +212,9 @@ async def _best_format(engine: Backend, found: Evidence, until: float) -> str:
 
 
 def format_rank(answers: Iterable[Answer]) -> tuple[int, int]:
-    """Return a sort key of a tool format: the right answers, and then the answers with calls."""
+    """Return a sort key of a tool format: the right answers, and then those with calls in this format."""
     answers = list(answers)
-    return sum(answer.right for answer in answers), sum(bool(answer.calls) for answer in answers)
+    return sum(answer.right for answer in answers), sum(answer.kind == "own" for answer in answers)
 
 
 async def _bound(engine: Backend, found: Evidence, asked: Sequence[Task], until: float, own: Mapping[str, Any]) -> None:

@@ -84,7 +84,7 @@ class Connection:
 
     async def json(self, path: str, body: Mapping[str, Any] | None = None, *, generates: bool = False) -> Any:
         """Return the JSON of a short response. Raises `EngineError`. With `generates`, the response may take as long as an answer."""
-        async with self._request(path, body, timeout=self._timeout if generates else _QUICK) as response:
+        async with self._request(path, body, None, self._timeout if generates else _QUICK) as response:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
