@@ -57,17 +57,49 @@ class Snapshot(Resumable):
     carried: tuple[str, ...]
     carried_spans: tuple[int, ...]
     values: tuple[Any, ...]
-    """Values of the fields `RESTORED`."""
+    """Values of the fields `_RESTORED`."""
+
+    @classmethod
+    def of(cls, machine: Any) -> Self:
+        """Return the state of a machine."""
+        return cls(
+            machine.base + machine.at,
+            machine.released + len(machine.events),
+            len(machine.span_ends),
+            machine.span_end,
+            machine.calls,
+            machine.call.kept() if machine.call else None,
+            tuple(machine.carried),
+            tuple(machine.carried_spans),
+            _restored_values(machine),
+        )
+
+    def restore(self, machine: Any) -> None:
+        """Undo all changes of the machine since this state."""
+        del machine.events[max(self.events - machine.released, 0) :]
+        del machine.span_roles[self.spans :], machine.span_ends[self.spans :]
+        # Restore the end of the last span, because later text may have extended the span. For example, `a <b` is one span of content.
+        if machine.span_ends:
+            machine.span_ends[-1] = self.span_end
+        # Whitespace that was carried may have become content since then.
+        for index in self.carried_spans:
+            machine.span_roles[index] = Role.LAYOUT
+        machine.carried, machine.carried_spans = list(self.carried), list(self.carried_spans)
+        machine.recall(self.position)
+        machine.at, machine.scanner = self.position - machine.base, None
+        machine.calls, machine.call = self.calls, self.call.restored() if self.call else None
+        for name, value in zip(_RESTORED, self.values, strict=True):
+            setattr(machine, name, value)
 
 
-RESTORED = (
+_RESTORED = (
     *("stack", "tag", "answered", "thinks", "mentioned", "split"),
     *("fenced", "closed", "loose", "separated", "refused"),
 )
 """Fields of a machine to whose values backtracking returns, besides texts, spans, events and the call. Other fields, such as the limit of
 backtracking and the reported position of a failure, keep what an attempt has changed.
 """
-restored_values = attrgetter(*RESTORED)
+_restored_values = attrgetter(*_RESTORED)
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self
 from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, Malformed, ReasoningText
-from unrender.machine.frames import IN_CALLS, RESTORED, CallState, Frame, Snapshot, StackEntry, restored_values
+from unrender.machine.frames import IN_CALLS, CallState, Frame, Snapshot, StackEntry
 from unrender.machine.ids import CallIds
 from unrender.machine.past import ReadText, up_to
 from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
@@ -434,25 +434,11 @@ class Machine(Resumable):
 
     def way_back(self, targets: tuple[int, ...], otherwise: int) -> Frame:
         """Add a backtracking point at the current position, and return it. The `targets` are tried in order, then `otherwise`."""
-        frame = Frame(targets, otherwise, self.snapshot())
+        frame = Frame(targets, otherwise, Snapshot.of(self))
         # If one attempt was cut off, other attempts at the same position are cut off too.
         frame.cut = frame.at == self.cut_from
         self.frames.append(frame)
         return frame
-
-    def snapshot(self) -> Snapshot:
-        """Return the state at the current position, for `go_back`."""
-        return Snapshot(
-            self.base + self.at,
-            self.released + len(self.events),
-            len(self.span_ends),
-            self.span_end,
-            self.calls,
-            self.call.kept() if self.call else None,
-            tuple(self.carried),
-            tuple(self.carried_spans),
-            restored_values(self),
-        )
 
     def fail(self, wanted: str) -> bool:
         """Return to the latest backtracking point, or continue at `recover` if there is none.
@@ -501,21 +487,7 @@ class Machine(Resumable):
 
     def go_back(self, start: Snapshot) -> None:
         """Undo all changes since the snapshot."""
-        del self.events[max(start.events - self.released, 0) :]
-        del self.span_roles[start.spans :], self.span_ends[start.spans :]
-        # Restore the end of the last span, because later text may have extended the span. For example, `a <b` is one span of content.
-        if self.span_ends:
-            self.span_ends[-1] = start.span_end
-        # Whitespace that was carried at the snapshot may have become content since then.
-        for index in start.carried_spans:
-            self.span_roles[index] = Role.LAYOUT
-        self.carried, self.carried_spans = list(start.carried), list(start.carried_spans)
-        self.recall(start.position)
-        self.at = start.position - self.base
-        self.scanner = None
-        self.calls, self.call = start.calls, start.call.restored() if start.call else None
-        for name, value in zip(RESTORED, start.values, strict=True):
-            setattr(self, name, value)
+        start.restore(self)
 
     def break_off(self, wanted: str) -> bool:
         """Continue at `recover`, because no backtracking point is left. Always return False, so that a step can return the result."""

@@ -42,7 +42,7 @@ class Restart(Resumable):
         return cls(
             reader=reader,
             run=run,
-            start=machine.snapshot(),
+            start=Snapshot.of(machine),
             needed=machine.needed_from(),
             failed_at=machine.base + machine.failed_at,
             state={name: getattr(machine, name) for name in _STATE},
@@ -54,7 +54,7 @@ class Restart(Resumable):
         """Read the text since the start of the reader again, if `machine` is a copy."""
         if self.run is not None:
             return
-        machine.go_back(self.start)
+        self.start.restore(machine)
         machine.released = min(machine.released, self.start.events)
         for name, value in self.state.items():
             setattr(machine, name, value)
