@@ -1,4 +1,4 @@
-"""The cost of reading recorded answers: answers a second through Arrow, in one and in two processes, beside other parsers.
+"""Measure the parsing of recorded answers: answers per second from Arrow, in one process and in two, compared with other parsers.
 
 python benchmarks/batch.py [--quick]      (in `.venv-engines` and `.venv-plugins` it finds the others: scripts/run.py)
 
@@ -11,7 +11,6 @@ imports included. Every parser's messages are compared with ours first; one that
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 from readers import SGLANG_TOOL_PARSERS, VLLM_TOOL_PARSERS, Vocabulary, tokens
+from reporting import arguments
 from streaming import JSON_FORMAT, TAGGED_FORMAT, TEN_TOOLS, prose
 
 from unrender.batch import Reader
@@ -247,7 +247,7 @@ def table(names: list[str], batches: int) -> Iterator[str]:
 
 
 def _trimmed(answer: Answer) -> Answer:
-    """Return an answer without white space around its texts, which formats treat in their own ways."""
+    """Return an answer without whitespace around its texts, which formats treat in their own ways."""
     reasoning, content, calls = answer
     return reasoning.strip(), content.strip(), calls
 
@@ -263,10 +263,7 @@ def _cells(name: str, at: int, batches: int) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="read few batches")
-    parser.add_argument("--only", choices=list(PARSERS), help="one parser")
-    arguments = parser.parse_args()
+    given = arguments(__doc__, "--quick", only={"choices": list(PARSERS), "help": "one parser"})
     found = []
     for name, (module, _) in PARSERS.items():
         try:
@@ -275,7 +272,7 @@ def main() -> None:
             print(f"{name}: not installed ({error})")
         else:
             found.append(name)
-    for line in table([arguments.only] if arguments.only else found, 2 if arguments.quick else 20):
+    for line in table([given.only] if given.only else found, 2 if given.quick else 20):
         print(line, flush=True)
     print(f"bars: {BAR:,} with 2 processes, scaling {SCALING_BAR}, start {START_BAR} s")
 

@@ -11,7 +11,6 @@ is counted.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import logging
@@ -27,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "scripts", "benchmarks")]
 
 from parser_coverage import Tokenizer  # noqa: E402
+from reporting import arguments, save  # noqa: E402
 from vendor import all_vendor_templates, vendor_cases  # noqa: E402
 
 from unrender import ChatTemplate, Policy  # noqa: E402
@@ -60,9 +60,7 @@ Read = Callable[[Mapping[str, Any]], Calls | None]
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
-    asked = parser.parse_args()
+    asked = arguments(__doc__, "--json")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     rows = vendor_cases("drift")
@@ -73,8 +71,7 @@ def main() -> None:
         readers[f"SGLang {version('sglang')}"] = _sglang()
     counts = {name: Counter(map(_judged, rows, [read] * len(rows))) for name, read in readers.items()}
     print(*_lines(counts), sep="\n")
-    if asked.json:
-        asked.json.write_text(json.dumps({"readers": counts}, indent=1) + "\n", encoding="utf-8")
+    save(asked.json, {"readers": counts})
 
 
 def _judged(row: Mapping[str, Any], read: Read) -> str:

@@ -25,6 +25,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from reporting import line
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
@@ -222,7 +224,7 @@ def _drift(found: Mapping[str, Found]) -> Iterator[str]:
     yield "| parser | calls given | no call | rightly no call | wrong or invented | no parser |"
     yield "|---|--:|--:|--:|--:|--:|"
     for name, counts in found["drift"]["readers"].items():
-        yield f"| {name} | " + " | ".join(str(counts.get(word, 0)) for word in order) + " |"
+        yield line([name, *(counts.get(word, 0) for word in order)])
     yield ""
     yield f"Measured on {found['run']['dates']['drift']}."
 
@@ -230,7 +232,7 @@ def _drift(found: Mapping[str, Found]) -> Iterator[str]:
 def _peers(found: Mapping[str, Found]) -> Iterator[str]:
     """Yield each parser's cost over ours at 16k and at 64k."""
     names = [name for name in found["peers"]["cases"][0]["costs"] if name != "unrender"]
-    yield "| Case | " + " | ".join(names) + " |"
+    yield line(["Case", *names])
     yield "|---|" + "---|" * len(names)
     for case in found["peers"]["cases"]:
         ours, cells = case["costs"]["unrender"], []
@@ -240,7 +242,7 @@ def _peers(found: Mapping[str, Found]) -> Iterator[str]:
                 _times(costs[size] / ours[size]) if size in costs else "–" for size in ("16000", "64000")
             )
             cells.append((ratios if costs else "wrong") + " (whole)" * (case["arrival"][name] == "whole"))
-        yield f"| {case['title'][4:]} | " + " | ".join(cells) + " |"
+        yield line([case["title"][4:], *cells])
 
 
 def _times(ratio: float) -> str:
@@ -250,7 +252,7 @@ def _times(ratio: float) -> str:
 def _request(found: Mapping[str, Found]) -> Iterator[str]:
     request = found["request"]
     rows = {row["dialect"]: row for row in request["dialects"]}
-    yield "| milliseconds | " + " | ".join(name.replace("_", " ") for name in rows) + " | limit |"
+    yield line(["milliseconds", *(name.replace("_", " ") for name in rows), "limit"])
     yield "|---|" + "--:|" * (len(rows) + 1)
     for title, key, count, bar in (
         ("one tool, schema never seen", "cold", 1, "5"),
@@ -260,7 +262,7 @@ def _request(found: Mapping[str, Found]) -> Iterator[str]:
     ):
         cells = " | ".join(f"{row[key][str(count)] / count:.2g}" for row in rows.values())
         yield f"| {title} | {cells} | {bar} |"
-    yield "| fifty known tools together | " + " | ".join(f"{row['warm']:.2g}" for row in rows.values()) + " | 0.1 |"
+    yield line(["fifty known tools together", *(f"{row['warm']:.2g}" for row in rows.values()), 0.1])
 
 
 def _beside(found: Mapping[str, Found]) -> Iterator[str]:
@@ -290,7 +292,7 @@ def _cost(found: Mapping[str, Found]) -> Iterator[str]:
     )
     yield "|---|" + "--:|" * len(costs["prepare"])
     for way, times in costs.items():
-        yield f"| `{way}` | " + " | ".join(f"{spent / base:.1f}" for spent in times.values()) + " |"
+        yield line([f"`{way}`", *(f"{spent / base:.1f}" for spent in times.values())])
 
 
 def _first(found: Mapping[str, Found]) -> Iterator[str]:
@@ -328,7 +330,7 @@ def _gateway(found: Mapping[str, Found]) -> Iterator[str]:
     yield "|---|" + "--:|" * len(names)
     for title, streams, key, form in _GATEWAY:
         cells = [form.format(rows[name, streams][key]) if (name, streams) in rows else "–" for name in names]
-        yield f"| {title} | " + " | ".join(cells) + " |"
+        yield line([title, *cells])
     yield ""
     chunk = rows["relay", 1000]["us_per_chunk"]
     wrong = sum(row.get("wrong", 0) for row in found["gateway"]["rows"])

@@ -8,7 +8,6 @@ parsing, frames. CPU time is that of the engine's process, and of the gateway's 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import subprocess
@@ -17,8 +16,11 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from argparse import SUPPRESS
 from pathlib import Path
 from typing import Any
+
+from reporting import arguments
 
 ROOT = Path(__file__).resolve().parent.parent
 SPECIAL = ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<tool_call>", "</tool_call>")
@@ -115,12 +117,8 @@ def _engine(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=20)
-    parser.add_argument("--tokens", type=int, default=300)
-    parser.add_argument("--engine", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.engine:
-        _engine(arguments.engine)
+    given = arguments(__doc__, requests=20, tokens=300, engine={"help": SUPPRESS})
+    if given.engine:
+        _engine(given.engine)
     else:
-        measure(arguments.requests, arguments.tokens)
+        measure(given.requests, given.tokens)

@@ -13,7 +13,6 @@ then tokens a second.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -23,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reporting import arguments, save
 from served import Server, ask, gateway, llama_cpp
 
 from unrender.gateway.example import example_model
@@ -189,12 +189,7 @@ class Tally:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("file", nargs="?", type=Path)
-    parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--show", action="store_true", help="print each answer that is not the known one")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the shares into a file as well")
-    given = parser.parse_args()
+    given = arguments(__doc__, "file", "--show", "--json", tasks=200)
     rows: list[dict[str, Any]] = []
     draw, names = random.Random(25), list(CATEGORIES)
     tasks = {name: [CATEGORIES[name](draw) for _ in range(i, given.tasks, len(names))] for i, name in enumerate(names)}
@@ -227,7 +222,7 @@ def main() -> None:
             )
     if given.json:
         command = f"python benchmarks/grammar_worth.py --tasks {given.tasks}"
-        given.json.write_text(json.dumps({"command": command, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        save(given.json, {"command": command, "rows": rows})
 
 
 def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:

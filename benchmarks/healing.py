@@ -10,7 +10,6 @@ the engine when a call breaks, cuts it where it was good, and lets the model go 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import time
@@ -18,10 +17,10 @@ import urllib.request
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from grammar_worth import ATTEMPT, CATEGORIES, Tally, Task
+from reporting import arguments, save
 from served import Server, llama_cpp
 
 from unrender import ChatTemplate, Event, Malformed, Parser, ToolCallFinished, Turn
@@ -91,12 +90,7 @@ def breaks(parser: Parser, event: Event) -> bool:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("file", nargs="?", type=Path)
-    parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--show", action="store_true", help="print each answer that is not the known one")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures into a file as well")
-    given = parser.parse_args()
+    given = arguments(__doc__, "file", "--show", "--json", tasks=200)
     draw, makers, path = random.Random(25), list(CATEGORIES.values()), given.file or example_model()
     tasks = [task for at in range(given.tasks) if (task := makers[at % len(makers)](draw)).answer]
     template, found = ChatTemplate.from_pretrained(str(path)), {way: Tally() for way in WAYS}
@@ -129,7 +123,7 @@ def main() -> None:
     if given.json:
         command = f"python benchmarks/healing.py --tasks {given.tasks}"
         written = {"command": command, "calls": found[FREE].tasks, "heals": engine.heals, "rows": rows}
-        given.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        save(given.json, written)
 
 
 def figures(tally: Tally, cut: int) -> dict[str, float]:

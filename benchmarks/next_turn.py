@@ -16,7 +16,6 @@ first  seconds to the first token, turn by turn, through the gateway with `exten
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import json
@@ -36,6 +35,7 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal
 
+from reporting import arguments, save
 from served import Said, Server, ask, configured, unused_port
 
 from unrender import ChatTemplate, Message, Turn, UnrenderError
@@ -391,12 +391,10 @@ def told(found: Mapping[str, Any]) -> Iterator[str]:
 
 def main() -> None:
     """Measure, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("templates", nargs="*", type=Path)
-    parser.add_argument("--only", nargs="+", choices=["cost", "kept", "first"], default=["cost", "kept", "first"])
-    parser.add_argument("--quick", action="store_true", help="fewer templates, turns and rounds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="put what is measured into a file as well")
-    given = parser.parse_args()
+    parts = ["cost", "kept", "first"]
+    given = arguments(
+        __doc__, "templates", "--quick", "--json", only={"nargs": "+", "choices": parts, "default": parts}
+    )
     warnings.simplefilter("ignore")
     paths = given.templates or sorted([*SHARED.glob("templates/*.jinja"), *SHARED.glob("more-templates/*.jinja")])
     loaded = {path.stem: ChatTemplate.from_file(path) for path in paths[:: 8 if given.quick else 1]}
@@ -422,7 +420,7 @@ def main() -> None:
     if given.json:
         # What is not measured this time stays as it was.
         before = json.loads(given.json.read_text(encoding="utf-8")) if given.json.exists() else {}
-        given.json.write_text(json.dumps(before | found, indent=1) + "\n", encoding="utf-8")
+        save(given.json, before | found)
 
 
 if __name__ == "__main__":

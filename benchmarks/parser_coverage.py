@@ -5,14 +5,13 @@ python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]    (in the env
 Strategy: the template writes up to six answers, with and without reasoning, content and one or two calls; what comes with and after the end of
 the turn is cut off, as an engine does. A system reads a template if for each of its answers some pair of its parsers, one for reasoning
 and one for calls, gives the same message. That is generous: a server has one pair for all answers, which its user has to name, and it
-streams. White space at the ends of texts does not count. For a parser that asks a tokenizer, every text that it asks for is one token;
+streams. Whitespace at the ends of texts does not count. For a parser that asks a tokenizer, every text that it asks for is one token;
 parsers that can only be driven by token ids (vLLM's for Harmony and for Cohere's models) are not, so what only they read counts as not read.
 Templates that write no call are left out.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -27,6 +26,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder in ("tests", "scripts")]
 
+from reporting import arguments, save  # noqa: E402
 from vendor import all_vendor_templates  # noqa: E402
 
 from unrender import ChatTemplate, UnrenderError  # noqa: E402
@@ -77,17 +77,14 @@ class System:
 
 def main() -> None:
     """Print how many answers of each template nothing of a system reads, and how many templates are read."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("templates", nargs="*", metavar="TEMPLATE")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
-    asked = parser.parse_args()
+    asked = arguments(__doc__, "templates", "--json")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     systems = [sglang(), vllm()]
     counts = dict.fromkeys(("unrender", *(system.name for system in systems)), 0)
     seen = 0
     for name, path in sorted(all_vendor_templates().items()):
-        if asked.templates and name not in asked.templates:
+        if asked.templates and Path(name) not in asked.templates:
             continue
         try:
             candidate = Candidate.of(ChatTemplate.from_file(path))
@@ -107,8 +104,7 @@ def main() -> None:
         said = ", ".join(f"{reader} {unread}" for reader, unread in missed.items())
         print(f"{name}: {len(answers)} answers; not read: {said}", flush=True)
     print(f"\n{seen} templates that write calls; read: {counts}; vLLM {version('vllm')}, SGLang {version('sglang')}")
-    if asked.json:
-        asked.json.write_text(json.dumps({"templates": seen, "read": counts}, indent=1) + "\n", encoding="utf-8")
+    save(asked.json, {"templates": seen, "read": counts})
 
 
 def _shown(candidate: Candidate) -> Iterator[CutOut]:
@@ -136,7 +132,7 @@ def _own(candidate: Candidate, shown: CutOut) -> bool:
 
 
 def _ended(text: str, format: Any) -> str:
-    """Return what an engine gives of an answer: up to what ends the turn, without white space around."""
+    """Return what an engine gives of an answer: up to what ends the turn, without whitespace around."""
     ends = {end.strip() for end in (format.turn.end, *format.turn.ends)} - {""}
     return text[: min((text.index(end) for end in ends if end in text), default=len(text))].strip()
 

@@ -1,4 +1,4 @@
-"""The needs of others for the same text: each parser that can be imported, side by side, in one run.
+"""Compare the speed of all installed parsers on the same texts, in one run.
 
 python benchmarks/peers.py [--quick] [--json FILE]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
 
@@ -10,7 +10,6 @@ than half a minute if its cost grew with the square of the length.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 from collections import deque
@@ -20,10 +19,10 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from readers import OURS, PEERS, Piece, Reader, Run, tokens
+from reporting import arguments, save
 from streaming import AS_WRITTEN, CASES, CHUNK, Case, best
 
 LENGTHS = (1_000, 4_000, 16_000, 64_000)
@@ -60,7 +59,7 @@ class Answer:
 
     @property
     def meaning(self) -> tuple[Any, ...]:
-        """The message; white space around its texts is left to the formats, and so is JSON's within the arguments."""
+        """The message; whitespace around its texts is left to the formats, and so is JSON's within the arguments."""
         calls = [(call.name, _value("".join(call.arguments))) for call in self.calls.values()]
         return self.reasoning.strip(), self.content.strip(), calls
 
@@ -193,10 +192,7 @@ def importable() -> Iterator[Reader]:
 
 def main() -> None:
     """Print the versions, and the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="only 1k and 16k, one round")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
-    asked = parser.parse_args()
+    asked = arguments(__doc__, "--quick", "--json")
     peers = list(importable())
     # Torch and the engines are a great heap, which no parser's figure shall hold; vLLM's server does the same.
     gc.freeze()
@@ -206,8 +202,7 @@ def main() -> None:
     for row in measured(peers, lengths, 1 if asked.quick else 7):
         rows.append(asdict(row))
         print(*row.lines(lengths), sep="\n", flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps({"cases": rows}, indent=1) + "\n", encoding="utf-8")
+    save(asked.json, {"cases": rows})
 
 
 if __name__ == "__main__":

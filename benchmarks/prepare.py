@@ -1,4 +1,4 @@
-"""A directory of templates into two figures each: what analysis costs, and what a second `prepare` costs over a rendering.
+"""Measure two costs for each template: the analysis, and a second `prepare` relative to a rendering.
 
 python benchmarks/prepare.py [DIRECTORY]      (default: ../shared/templates, or $UNRENDER_TEMPLATES)
 

@@ -1,4 +1,4 @@
-"""The streaming parsers of others, and ours: a case's tokens become what each gives out, and that becomes pieces.
+"""Adapters for the streaming parsers of other projects, and for ours. Each converts tokens into pieces of a message.
 
 Strategy: each is driven as its own server drives it, once per token, and what a server makes once is made before the
 clock runs. The cases' markers are those of the Qwen models, which vLLM's and SGLang's parsers have built in; transformers'

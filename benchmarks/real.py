@@ -1,4 +1,4 @@
-"""The time with a real engine and many tools, by where it goes: the gateway, and llama.cpp's own chat endpoint, in one run.
+"""Measure requests with many tools on a real engine: the gateway and llama.cpp's own chat endpoint, in one run.
 
 python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263] [--json FILE]
 
@@ -18,9 +18,7 @@ last column counts the answers that began a call: where a server makes none of w
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 import os
 import statistics
@@ -30,6 +28,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from reporting import arguments, line, save
 from served import Said, Server, ask, gateway, llama_cpp
 
 from unrender.gateway.example import example_model
@@ -87,14 +86,8 @@ def pairs(count: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def main() -> None:
     """Print a row for each count, server and temperature."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("file", nargs="?", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=60)
-    parser.add_argument("--counts", type=int, nargs="+", default=[1, 50, 263])
-    parser.add_argument("--quick", action="store_true", help="one round of 24 tokens")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
-    given = parser.parse_args()
+    counts = {"type": int, "nargs": "+", "default": [1, 50, 263]}
+    given = arguments(__doc__, "file", "--quick", "--json", rounds=5, tokens=60, counts=counts)
     found: list[dict[str, Any]] = []
     rounds, tokens = (1, 24) if given.quick else (given.rounds, given.tokens)
     path = given.file or example_model()
@@ -118,9 +111,8 @@ def main() -> None:
         for count in given.counts:
             for row in _rows(servers, count, tokens, rounds):
                 found.append(row)
-                print("| " + " | ".join(_cells(row)) + " |", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps({"rounds": rounds, "rows": found}, indent=1) + "\n", encoding="utf-8")
+                print(line(_cells(row)), flush=True)
+    save(given.json, {"rounds": rounds, "rows": found})
 
 
 def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[dict[str, Any]]:

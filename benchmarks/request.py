@@ -1,4 +1,4 @@
-"""The cost of a request: prompt, grammars, parser, answer, import; beside what engines and libraries take for the same.
+"""Measure the cost of a request (prompt, grammars, parser, answer, import), compared with engines and libraries.
 
 python benchmarks/request.py [TEMPLATE.jinja …] [--quick] [--json FILE]
 
@@ -10,7 +10,6 @@ is not installed is said, and not measured.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
 import json
@@ -27,6 +26,7 @@ from typing import Any
 
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from reporting import arguments, save
 
 from unrender import ChatTemplate, TemplateError, Turn
 from unrender.analysis import analyze, shape_context, shape_messages
@@ -279,11 +279,7 @@ def analysed(spent: Sequence[float]) -> str:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("templates", nargs="*", type=Path)
-    parser.add_argument("--quick", action="store_true", help="few runs")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the grammars' table into a file as well")
-    asked = parser.parse_args()
+    asked = arguments(__doc__, "templates", "--quick", "--json")
     runs = 5 if asked.quick else 50
     paths = asked.templates or TEMPLATES[:: 8 if asked.quick else 3]
     print(f"{'prepare, tools known':28}{'':10} {'prepare':>11}{'Jinja':>13}{'ratio':>9}{'bar':>13}")
@@ -320,7 +316,7 @@ def main() -> None:
             "answers": read,
             "analyses": analysis,
         }
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        save(asked.json, found)
     print(*starts(template._with_tools.source), sep="\n")
 
 

@@ -1,5 +1,4 @@
-"""Servers of one model for benchmarks, each a process of its own: the gateway, by llama.cpp or transformers, and llama.cpp's own chat endpoint;
-and how they are asked.
+"""Start servers of one model for benchmarks, and send them requests: the gateway, and llama.cpp's own chat endpoint.
 
 Strategy: those of llama.cpp run the same engine code on the same file, with as many threads. A request is streamed, and timed from the outside, by
 whatever comes first and last; CPU is that of the server's process, engine included.
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 
 
 class Server(NamedTuple):
-    """A process that answers at a port."""
+    """A server process with a port."""
 
     port: int
     pid: int
@@ -31,7 +30,7 @@ class Server(NamedTuple):
 
 @dataclass(slots=True)
 class Said:
-    """An answer as it came."""
+    """A streamed answer with its times."""
 
     message: dict[str, Any] = field(default_factory=lambda: {"content": "", "tool_calls": []})
     tokens: int = 0
@@ -74,7 +73,7 @@ def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
 
 
 def unused_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return a free port."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return int(unused.getsockname()[1])
@@ -117,7 +116,7 @@ def ask(server: Server, body: Mapping[str, Any]) -> Said:
 
 
 def _add(said: Said, chunk: Mapping[str, Any]) -> None:
-    """Add what a chunk says to the answer."""
+    """Add a chunk to the answer."""
     if usage := chunk.get("usage"):
         said.tokens, said.prompt_tokens = usage["completion_tokens"], usage["prompt_tokens"]
         said.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0

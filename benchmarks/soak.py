@@ -1,4 +1,4 @@
-"""Minutes of streams → what was lost, and whether memory stayed flat: a gateway between a faulty engine and clients that leave.
+"""Run many streams through a gateway, with a faulty engine and clients that disconnect. Report lost text and memory growth.
 
 python benchmarks/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
 
@@ -9,7 +9,6 @@ status is 1 when text is lost, when a connection stays open, or when memory grow
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from reporting import arguments
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
@@ -364,12 +364,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
 
 def main() -> None:
     """Soak, print, and exit with 1 when anything is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--streams", type=int, default=300, help="at once")
-    parser.add_argument("--rate", type=float, default=5.0, help="tokens a second of each")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    asked = arguments(__doc__, minutes=30.0, streams=300, rate=5.0, seed=1)
     found: list[str] = []
     with suppress(KeyboardInterrupt):
         found = asyncio.run(soak(asked.minutes, asked.streams, asked.rate, asked.seed))

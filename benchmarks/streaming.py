@@ -1,4 +1,4 @@
-"""The cost of streaming: µs per 4-character chunk as the output grows, MB/s for whole texts, many streams, import time.
+"""Measure streaming: µs per chunk of four characters by output length, MB/s for complete texts, many streams, and import time.
 
 python benchmarks/streaming.py [--quick] [--json FILE]
 
@@ -11,17 +11,16 @@ that nothing is ever read twice.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
+
+from reporting import arguments, save
 
 from unrender.format import (
     Arguments,
@@ -284,10 +283,7 @@ def imports(module: str) -> str:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="only 1k and 16k, one run each")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table into a file as well")
-    asked = parser.parse_args()
+    asked = arguments(__doc__, "--quick", "--json")
     lengths, runs = (LENGTHS[::2][:2], 1) if asked.quick else (LENGTHS, 7)
     print(f"{'µs per chunk at':28}" + "".join(f"{size // 1000:>7}k" for size in lengths) + "  growth  ÷ nothing   bar")
     rows = []
@@ -296,7 +292,7 @@ def main() -> None:
         print(rows[-1].line(), flush=True)
     if asked.json:
         found = result(rows, "python benchmarks/streaming.py")
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        save(asked.json, found)
     print()
     for line in whole(lengths[-1], runs):
         print(line, flush=True)

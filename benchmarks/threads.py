@@ -1,4 +1,4 @@
-"""Speed of a model in this process by its threads: tokens a second alone, and beside a busy process.
+"""Measure the speed of an in-process model by its number of threads: tokens per second alone, and next to a busy process.
 
 python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20]
 
@@ -8,14 +8,13 @@ the machine does meets all of them alike; each figure is the median of the round
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
+from reporting import arguments
 from served import Server, ask, gateway
 
 from unrender.gateway.example import example_model
@@ -33,11 +32,7 @@ QUESTION = {"messages": [{"role": "user", "content": "Tell a long story of a dog
 
 def main() -> None:
     """Print a line for each way."""
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("file", nargs="?", type=Path)
-    arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--tokens", type=int, default=20)
-    given = arguments.parse_args()
+    given = arguments(__doc__, "file", rounds=5, tokens=20)
     with ExitStack() as stack:
         path = given.file or example_model()
         servers = {name: gateway(stack, path, *options, own=own) for name, (options, own) in WAYS.items()}

@@ -1,4 +1,4 @@
-"""Counts the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender reads as the suite expects.
+"""Count the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender parses as the suite expects.
 
 python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
 
@@ -12,9 +12,7 @@ ids: there each marker that the format wants preserved is one.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
 import re
 import sys
 import warnings
@@ -31,6 +29,7 @@ from canitoolcall.chunking import DEFAULT_STRATEGIES, TokensPerStep  # noqa: E40
 from canitoolcall.fixtures import load_families, load_fixtures  # noqa: E402
 from canitoolcall.results import ParsedToolCall, ParseResult, StreamAccumulator  # noqa: E402
 from canitoolcall.runner import evaluate  # noqa: E402
+from reporting import arguments, save  # noqa: E402
 from vendor import all_vendor_templates  # noqa: E402
 
 import unrender  # noqa: E402
@@ -171,12 +170,9 @@ def _template(model: str) -> ChatTemplate | None:
 
 def main() -> None:
     """Print how many fixtures of each family pass, and those that do not."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("families", nargs="*", metavar="FAMILY")
-    arguments.add_argument("--special", action="store_true", help="tell the parser which texts are special tokens")
-    arguments.add_argument("--failures", action="store_true", help="list the fixtures that don't pass")
-    arguments.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
-    asked = arguments.parse_args()
+    special = {"action": "store_true", "help": "tell the parser which texts are special tokens"}
+    failures = {"action": "store_true", "help": "list the fixtures that don't pass"}
+    asked = arguments(__doc__, "families", "--json", special=special, failures=failures)
     adapter, families = UnrenderAdapter(special=asked.special), load_families()
     counts: dict[str, Counter[str]] = {}
     for fixture in load_fixtures():
@@ -193,8 +189,7 @@ def main() -> None:
         )
     total = sum(counts.values(), Counter())
     print(f"{total['pass']} of {sum(total.values())} pass")
-    if asked.json:
-        asked.json.write_text(json.dumps({"families": counts, "total": total}, indent=1) + "\n", encoding="utf-8")
+    save(asked.json, {"families": counts, "total": total})
 
 
 if __name__ == "__main__":

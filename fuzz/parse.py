@@ -1,9 +1,9 @@
-"""Bytes → a format and a text → every promise of the parser: a target for coverage-guided fuzzing.
+"""A target for coverage-guided fuzzing: bytes choose a format and a text, and every guarantee of the parser is checked.
 
 python fuzz/parse.py [libFuzzer's arguments, e.g. -max_total_time=600]     needs `pip install atheris`
 
-The first byte chooses the family of formats and whether tools are known, the rest is the text. What breaks goes into
-`fuzz/regressions/`, which the tests read with or without atheris.
+The first byte chooses the family of formats and whether tools are known, the rest is the text. Failing inputs are
+saved in `fuzz/regressions/`, which the tests replay even without atheris.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ANY_TOOL = Request(tools=None)
 
 
 def one_input(data: bytes) -> None:
-    """Read `data` as a choice and a text, and assert every promise."""
+    """Parse the text in `data`, and assert every guarantee."""
     if data:
         check_promises(data)
 
@@ -49,7 +49,7 @@ def seeds() -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Fuzz from the corpus in `.cache/fuzz`, which begins with the seeds."""
+    """Run the fuzzer on the corpus in `.cache/fuzz`, which starts with the seeds."""
     atheris = importlib.import_module("atheris")
     corpus = ROOT / ".cache" / "fuzz"
     if not corpus.exists():

@@ -1,8 +1,8 @@
-"""Golden formats, and rows of `tests/corpus` with what is made of them today, for review; and new rows.
+"""Regenerate the golden formats and the results in `tests/corpus`, or add a row.
 
-Usage: `python3 scripts/corpus.py` writes anew how each text is read; texts and reasons stay. Read the diff before committing it:
-each line is a change that users see. `python3 scripts/corpus.py --add tagged '{"why": "No closer", "text": "<tool_call>"}'` adds a
-row to those of a format; `tests/rows.py` says what else a row may have.
+Usage: `python3 scripts/corpus.py` regenerates the result of each row, and keeps texts and reasons. Review the diff before you commit it:
+each changed line is visible to users. `python3 scripts/corpus.py --add tagged '{"why": "No closer", "text": "<tool_call>"}'` adds a
+row for a format. `tests/rows.py` documents the other fields of a row.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ORDER = (
 
 
 def main() -> None:
-    """Write all rows anew, and a new one if there is one."""
+    """Regenerate all rows, and add the new row, if any."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--add", nargs=2, metavar=("FORMAT", "ROW"), help="a format, and a new row as JSON")
     write_formats()
@@ -82,13 +82,13 @@ def main() -> None:
 
 
 def anew(path: Path, reading: Callable[[Mapping[str, Any]], Mapping[str, Any]], says: Iterable[str]) -> None:
-    """Write the rows of a file anew: what is in the fields that say what comes of a row is made again."""
+    """Return the rows of a file with regenerated results."""
     kept = [{key: row[key] for key in row if key not in says} for row in rows_of(path)]
     path.write_text("".join(_line({**row, **reading(row)}, ("why",)) for row in kept), encoding="utf-8")
 
 
 def problem_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is wrong with a format, as its row has it."""
+    """Return the error of an invalid format, as in its row."""
     try:
         Format.from_dict({"version": FORMAT_VERSION, **row["format"]})
     except FormatError as error:
@@ -97,7 +97,7 @@ def problem_of(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def write_formats() -> None:
-    """Write the format that is derived from each test template, and remove those whose template is gone."""
+    """Write the derived format of each test template, and remove formats without a template."""
     texts = {f"{path.stem}.json": derived_format(path).to_json() + "\n" for path in sorted(TEMPLATES.glob("*.jinja"))}
     for name, text in texts.items():
         (GOLDEN / name).write_text(text, encoding="utf-8")
@@ -107,13 +107,13 @@ def write_formats() -> None:
 
 
 def derived_format(path: Path) -> Format:
-    """Return what is derived from the template itself, without what declared formats add to what is read."""
+    """Return the format that is derived from the template itself, without additions from declared formats."""
     format = analyze(Template(path.read_text(encoding="utf-8"))).format
     return replace(format, tolerated=(), spellings=(), ignored=(), declared=(), preserved_tokens=())
 
 
 def read_anew(row: Row) -> dict[str, Any]:
-    """Return a row's data with what is made of its text now."""
+    """Return a row's data with regenerated results."""
     kept = {key: value for key, value in row.data.items() if key not in READ}
     allowed = row.allowed()
     return {**kept, **row.read([row.text]), **({} if allowed is None else {"written": allowed})}
@@ -125,7 +125,7 @@ def write(name: str, data: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _line(data: Mapping[str, Any], order: Iterable[str]) -> str:
-    """Return a row as a line, the fields that a reader wants first in this order."""
+    """Return a row as a line, with the most important fields first."""
     ordered = {key: data[key] for key in dict.fromkeys((*order, *data)) if key in data}
     text = json.dumps(ordered, ensure_ascii=False)
     # Half of a character, as a token may bring it, cannot be written but as an escape.

@@ -1,8 +1,8 @@
-"""A template's format, an answer that is read event by event, and a real model that calls a function and fills a schema.
+"""Show a template's format, the events of an answer, and a small model that calls a function and writes JSON for a schema.
 
-Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both paths of files; without them, a template from
-`$UNRENDER_TEMPLATES`, `../shared/templates` or a download, and an answer written here. The model is fetched once (93 MB); where
-that cannot be, or llama.cpp has no build for this system, answers are random, but well-formed.
+Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both arguments are files. By default, the template comes from
+`$UNRENDER_TEMPLATES`, `../shared/templates` or a download, and an answer written here. The model is downloaded once (93 MB). If
+the download fails, or there's no build of llama.cpp for this system, well-formed answers are made up.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ COMMON = {"model": "any", "temperature": 0, "seed": 4, "max_tokens": 80, "stream
 
 
 def main() -> None:
-    """Show a template's format, an answer's events, and a model that answers; exit as the commands shown do."""
+    """Show a template's format, an answer's events, and a model's answers. Exit with the status of the commands."""
     TOOLS.ready()
     try:
         TOOLS.ready([LLAMA])
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _call(bound: Gateway, free: Gateway | None) -> None:
-    """Have the model call a function, call it, and have the model answer."""
+    """Let the model call a function, run the function, and let the model answer."""
     _say('The model must call multiply(a: integer, b: integer): tool_choice="required"')
     said = bound.ask(SUM, **CALL)
     (call,) = said["tool_calls"]
@@ -117,7 +117,7 @@ def _call(bound: Gateway, free: Gateway | None) -> None:
 
 
 def _fill(bound: Gateway, free: Gateway | None) -> None:
-    """Have the model write JSON of a schema."""
+    """Let the model write JSON for a schema."""
     _say("A JSON schema to fill: name (string), age (integer), job (string)")
     bound.ask(SENTENCE, **FILLED)
     if free:
@@ -142,18 +142,18 @@ def _show(name: str, *arguments: str, text: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A gateway that listens."""
+    """A running gateway."""
 
     port: str
 
     @property
     def real(self) -> bool:
-        """True if a model answers, and not the sampler."""
+        """True if a model answers, False for the sampler."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models") as answer:
             return bool(json.load(answer)["data"][0]["id"] == "gguf")
 
     def ask(self, question: str, *more: Mapping[str, Any], **request: Any) -> dict[str, Any]:
-        """Print a question, and the answer while it comes; return the message, for the next request."""
+        """Print a question and the streamed answer. Return the message for the next request."""
         messages = [{"role": "user", "content": question}, *more]
         if not more:
             print(f"  > {question}")
@@ -188,7 +188,7 @@ class Gateway:
 
 @contextlib.contextmanager
 def _gateway(*options: str) -> Iterator[Gateway]:
-    """Run a gateway while the block runs."""
+    """Run a gateway during the `with` block."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = str(unused.getsockname()[1])
@@ -207,7 +207,7 @@ def _say(text: str) -> None:
 
 
 def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
-    """Wait until the gateway answers; exit as it does when it ends before."""
+    """Wait until the gateway is ready. If it exits, exit with its status."""
     while gateway.poll() is None:
         with contextlib.suppress(OSError):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/ready")
@@ -217,7 +217,7 @@ def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
 
 
 def _type(text: str, keyboard: IO[bytes] | None) -> None:
-    """Write text in pieces, as a model does; a program that ends early says itself why."""
+    """Write text in chunks, as a model does. A program that ends early prints its own error."""
     data = text.encode()
     if keyboard is None:
         return

@@ -1,11 +1,10 @@
-"""A template, the layers' contract and measured costs → the pictures in docs/images; the colours of parts for the site.
+"""Draw the pictures in docs/images from a template, the layers in pyproject.toml and benchmark results. Also define the site's colours of parts.
 
 python scripts/drawings.py
 
-Rules: nothing is drawn by hand. Each picture comes from what the code says or does, or from what a benchmark wrote into
-benchmarks/results, and is the same each time, so that a test can compare it. It needs no font, no script and no network: every run of
-text states its width. Colours are those of the playground, in both of its themes; the reader's system chooses. Lengths are pixels, of
-text its columns.
+Rules: no picture is drawn by hand. The data comes from the code or from benchmarks/results, and a test compares each picture with the
+current data. Pictures need no font, script or network, because each piece of text has a fixed width. The colours are those of the
+playground's light and dark themes. Lengths are in pixels, and in columns for text.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def example() -> ChatTemplate:
 
 
 def answer() -> str:
-    """Return the picture of the README's template: its format as a row of parts, and an answer in the same colours."""
+    """Return a picture of the README's template: its format as a row of parts, and an answer in the same colours."""
     template = example()
     rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
     drawing = Drawing(title="A format, and an answer with its parts coloured", width=840, height=226)
@@ -101,7 +100,7 @@ def answer() -> str:
 
 
 def models() -> str:
-    """Return the picture of three vendors' formats, as they are kept for the gallery: rows of parts, broken where they are full."""
+    """Return a picture of three vendors' formats from the gallery, as rows of parts that wrap."""
     kept = json.loads(GALLERY.read_text(encoding="utf-8"))
     drawing = Drawing(
         title="How three models write an answer with a tool call, derived from their templates", width=_NARROW, height=0
@@ -122,12 +121,12 @@ def models() -> str:
 
 
 def shown_piece(piece: PicturePiece) -> Run:
-    """Return a part of a format as it is drawn: line breaks as arrows."""
+    """Return the text of a part, with line breaks as arrows."""
     return piece.text.replace("\n", "↵"), piece.role
 
 
 def read(turn: Turn, text: str) -> Iterator[Run]:
-    """Yield an answer in runs, each with the role that the parser gives it."""
+    """Yield the parts of an answer with their roles."""
     parser = turn.parser(ids=numbered_id)
     parser.feed(text)
     parser.finish()
@@ -136,7 +135,7 @@ def read(turn: Turn, text: str) -> Iterator[Run]:
 
 
 def lines(runs: list[Run]) -> list[list[Run]]:
-    """Break runs into lines where their text does; the break stays as an arrow."""
+    """Split runs into lines at line breaks, which are shown as arrows."""
     found: list[list[Run]] = [[]]
     for text, role in runs:
         first, *more = text.replace("\n", "↵\n").split("\n")
@@ -146,7 +145,7 @@ def lines(runs: list[Run]) -> list[list[Run]]:
 
 
 def terminal() -> str:
-    """Return the film of an answer that comes in chunks: what of it is certain when, and what the command prints then."""
+    """Return an animated picture of a streamed answer, with the certain part and the printed lines at each step."""
     steps = list(_steps(_turn(example())))
     printed = [(at, line) for at, (_, events) in enumerate(steps) for line in events]
     coloured = list(read(_turn(example()), ANSWER))
@@ -164,7 +163,7 @@ def terminal() -> str:
 
 
 def _steps(turn: Turn) -> Iterator[tuple[int, list[str]]]:
-    """Yield for each chunk, and for the end: how many characters are certain, and the lines that are printed."""
+    """Yield the number of certain characters and the printed lines, for each chunk and for the end."""
     parser = turn.parser(ids=numbered_id)
     for at in range(0, len(ANSWER), CHUNK):
         events = parser.feed(ANSWER[at : at + CHUNK])
@@ -173,7 +172,7 @@ def _steps(turn: Turn) -> Iterator[tuple[int, list[str]]]:
 
 
 def _draw_film(drawing: Drawing, runs: list[Run], settled: list[int]) -> None:
-    """Draw each character when it comes, and its colour when that is certain."""
+    """Draw each character when it arrives, and its colour once its role is certain."""
     for place, line in enumerate(_cast(runs, settled)):
         y = 46.0 + (LINE + 2) * place
         for (certain, role), run in groupby(enumerate(line), lambda item: (item[1].certain, item[1].role)):
@@ -197,7 +196,7 @@ class _Character:
 
 
 def _cast(runs: list[Run], settled: list[int]) -> list[list[_Character]]:
-    """Return the lines of an answer, of which `settled` characters are certain at each step."""
+    """Return the lines of an answer. `settled` contains the number of certain characters at each step."""
     found: list[list[_Character]] = [[]]
     written = [(character, role) for text, role in runs for character in text]
     for at, (character, role) in enumerate(written):
@@ -218,7 +217,7 @@ def _turn(template: ChatTemplate) -> Turn:
 
 
 def layers() -> str:
-    """Return the picture of the layers that `lint-imports` holds the packages to; what is lower never imports what is higher."""
+    """Return a picture of the layers that `lint-imports` checks. A lower layer never imports a higher one."""
     rows = [names for names in contract() if names != ["__main__"]]
     drawing = Drawing(
         title="The layers of unrender: imports go downwards only", width=840, height=18 + STEP * len(rows)
@@ -253,7 +252,7 @@ def _said(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The cost of one thing: a value for each size."""
+    """A curve of a plot: a cost for each size."""
 
     title: str
     points: Mapping[float, float]
@@ -261,18 +260,18 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """The ranges of a plot, both logarithmic, and the marks beside them."""
+    """The logarithmic ranges of a plot, and their marks."""
 
     sizes: Sequence[float]
     costs: Sequence[float]
 
     def place(self, size: float, cost: float) -> tuple[float, float]:
-        """Return where a point lies in the picture."""
+        """Return the position of a point in the picture."""
         return _LEFT + _share(size, self.sizes) * _WIDTH, _TOP + (1 - _share(cost, self.costs)) * _HEIGHT
 
 
 def streaming() -> str:
-    """Return the plot of what a chunk costs as an answer grows, over a parser that does nothing."""
+    """Return a plot of the cost of a chunk by the answer's length, relative to a parser that does nothing."""
     found = _result("streaming.json")
     curves = [
         Curve(
@@ -285,7 +284,7 @@ def streaming() -> str:
 
 
 def grammars() -> str:
-    """Return the plot of what grammars of unknown tools cost, by their number."""
+    """Return a plot of the cost of grammars by the number of new tools."""
     found = _result("request.json")
     curves = [
         Curve(
@@ -297,7 +296,7 @@ def grammars() -> str:
 
 
 def worth() -> str:
-    """Return the bars of what a grammar is worth to a small model: of a hundred answers, how many are right, by category."""
+    """Return bars of a small model's correct answers in percent, with and without a grammar, by category."""
     found = _result("grammar_worth.json")
     categories = [(name, list(rows)) for name, rows in groupby(found["rows"], lambda row: row["category"])]
     drawing = Drawing(
@@ -323,7 +322,7 @@ def worth() -> str:
 
 
 def next_cost() -> str:
-    """Return the plot of what the next prompt costs as a conversation grows, over that of its second turn."""
+    """Return a plot of the cost of the next prompt by the conversation's length, relative to the second turn."""
     found = _result("next_turn.json")
     least = found["cost"]["Turn.next"]["2"]
     curves = [
@@ -334,7 +333,7 @@ def next_cost() -> str:
 
 
 def next_first() -> str:
-    """Return the plot of when the first token comes, turn by turn."""
+    """Return a plot of the time to the first token, by turn."""
     found = _result("next_turn.json")
     curves = [
         Curve(title=name, points={int(turn): one["seconds"] for turn, one in times.items()})
@@ -344,7 +343,7 @@ def next_first() -> str:
 
 
 def next_kept() -> str:
-    """Return the bars of how many templates keep an agent's prompts, before and after."""
+    """Return bars of the templates that keep an agent's prompts, before and after."""
     found = _result("next_turn.json")
     cases = [(name, list(rows)) for name, rows in groupby(found["kept"], lambda row: row["case"])]
     title = "Templates whose prompts all begin with the last one and the answer"
@@ -371,7 +370,7 @@ def next_kept() -> str:
 
 
 def drift() -> str:
-    """Return the bars of the calls that each reader finds in answers with mistakes, and of wrong or invented ones."""
+    """Return bars of the calls that each parser finds in malformed answers, and of wrong or invented calls."""
     readers = json.loads((RESULTS / "drift.json").read_text(encoding="utf-8"))["readers"]
     title = "Calls found in answers with mistakes"
     drawing = Drawing(title=title, width=840, height=100 + (LINE + 8) * len(readers))
@@ -392,7 +391,7 @@ def drift() -> str:
 
 
 def plot(title: str, curves: list[Curve], *, unit: str, said: str) -> str:
-    """Return a picture of curves, each with its name beside it, and `said` below."""
+    """Return a plot of curves with their names, and the text `said` below."""
     sizes = sorted({size for curve in curves for size in curve.points})
     costs = [cost for curve in curves for cost in curve.points.values()]
     axes = Axes(sizes=sizes, costs=list(_marks(min(costs), max(costs))))
@@ -422,7 +421,7 @@ def _draw_axes(drawing: Drawing, axes: Axes, unit: str) -> None:
 
 
 def _marks(least: float, most: float) -> Iterator[float]:
-    """Yield numbers such as 1, 2, 5, 10, the first not above the least, the last not below the most."""
+    """Yield numbers such as 1, 2, 5, 10 that cover a range."""
     powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     round_ones = [step * 10.0**power for power in powers for step in (1, 2, 5)]
     first = max(place for place, mark in enumerate(round_ones) if mark <= least)
@@ -433,7 +432,7 @@ def _marks(least: float, most: float) -> Iterator[float]:
 
 
 def _spread(wanted: list[float]) -> list[float]:
-    """Return lines for texts, near where they are wanted, none on another."""
+    """Return positions of labels near the given ones, without overlaps."""
     found = [0.0] * len(wanted)
     last = -math.inf
     for place in sorted(range(len(wanted)), key=wanted.__getitem__):
@@ -455,7 +454,7 @@ def _result(name: str) -> dict[str, Any]:
 
 @dataclass(kw_only=True, slots=True)
 class Drawing:
-    """A picture that is being made: what is said of it to those who cannot see it, and its elements in order."""
+    """A picture under construction: a description for screen readers, and the elements in order."""
 
     title: str
     width: int
@@ -464,7 +463,7 @@ class Drawing:
     style: str = ""
 
     def run(self, x: float, y: float, run: Run) -> float:
-        """Draw a text at a line's middle, on its colour where it has one; return where it ends."""
+        """Draw a text on its background colour, if any. Return its end."""
         text, role = run
         width = len(text) * COLUMN
         if role in roles():
@@ -480,7 +479,7 @@ class Drawing:
         return x + width
 
     def row(self, x: float, y: float, runs: Iterable[Run], *, gap: float = 0) -> float:
-        """Draw texts one after the other; return where the last one ends."""
+        """Draw texts one after the other. Return the end of the last text."""
         for run in runs:
             x = self.run(x, y, run) + gap
         return x - gap
@@ -493,7 +492,7 @@ class Drawing:
 
     @contextmanager
     def group(self, attributes: str = "", *, title: str = "") -> Iterator[None]:
-        """Put what is drawn in this block into one element, with a title that is shown where it is pointed at."""
+        """Group the elements that are drawn in the `with` block, with a title as a tooltip."""
         self.elements.append(f"<g{attributes}>" + (f"<title>{escape(title)}</title>" if title else ""))
         yield
         self.elements.append("</g>")
@@ -523,7 +522,7 @@ def themes() -> dict[str, tuple[str, str]]:
 
 
 def roles() -> dict[str, tuple[str, str]]:
-    """Return the colour's name, and the colour of the underline, for each role that a text may have."""
+    """Return the name of the colour, and the colour of the underline, for each role."""
     found = _UNDERLINED.findall(SHEET.read_text(encoding="utf-8"))
     return {name: (colour, line) for names, colour, line in found for name in re.findall(r"\w+", names)}
 
@@ -547,7 +546,7 @@ def _rules(colours: dict[str, str]) -> Iterable[str]:
 
 
 def role_sheet() -> str:
-    """Return a sheet with the same colours for HTML: `p-` is a part in its role, within `answer`."""
+    """Return a style sheet with the same colours for HTML. Classes with `p-` are parts by role."""
     said = [
         ".answer{font-family:var(--md-code-font,monospace);font-size:.7rem;line-height:2;margin:0 0 .6rem;overflow-wrap:anywhere}",
         ".answer span{padding:.1rem .25rem;margin-right:2px;border-radius:3px;white-space:pre-wrap}.answer .slot{font-style:italic;overflow-wrap:normal}",

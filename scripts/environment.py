@@ -1,7 +1,7 @@
-"""`tasks.toml` → environments: each a folder with a Python of its own, and in it the project with what a task needs.
+"""Create the virtual environments of `tasks.toml`.
 
-Rules: the standard library alone, since this runs before anything is installed; pip's own settings (`PIP_*`, pip.conf) are left as
-they are, so that mirrors and offline indexes work.
+Rules: this module uses only the standard library, because it runs before anything is installed. pip's own settings (`PIP_*`, pip.conf)
+aren't changed, so mirrors and offline indexes work.
 """
 
 from __future__ import annotations
@@ -11,15 +11,26 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+try:
+    import tomllib
+except ModuleNotFoundError:
+    sys.exit(f"{sys.argv[0]}: needs Python 3.11 or newer, found {sys.version.split()[0]}")
+
 ROOT = Path(__file__).resolve().parent.parent
-TABLE: Mapping[str, Any] = tomllib.loads((ROOT / "scripts" / "tasks.toml").read_text(encoding="utf-8"))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the table in a TOML file."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+TABLE: Mapping[str, Any] = read_toml(ROOT / "scripts" / "tasks.toml")
 OLDEST = (3, 11)
 
 
@@ -29,23 +40,23 @@ class Environment:
 
     folder: Path
     install: Sequence[Sequence[str]] = field(default_factory=tuple)
-    """Arguments of calls of pip, one call after the other."""
+    """Arguments of pip, one list for each call."""
 
     @staticmethod
     def named(name: str, suffix: str = "") -> Environment:
-        """Return an environment of the table; with a suffix, one like it in another folder."""
+        """Return an environment of the table. A suffix is added to its folder."""
         entry = TABLE["environments"][name]
         return Environment(folder=ROOT / (entry["folder"] + suffix), install=entry["install"])
 
     def program(self, name: str) -> Path:
-        """Return where a program of the environment lies."""
+        """Return the path of a program in the environment."""
         return self.folder / "Scripts" / f"{name}.exe" if os.name == "nt" else self.folder / "bin" / name
 
     def ready(self, more: Sequence[Sequence[str]] = (), own: Mapping[str, str] | None = None) -> Path:
         """Return the environment's Python, with its packages and those of `more` installed.
 
-        Work is done only when `pyproject.toml` or the table has changed since the last time. Ends the process with a sentence when
-        Python is too old or the installation fails.
+        Packages are installed only if `pyproject.toml` or the table has changed. Exits with an error message if Python is too old or the
+        installation fails.
         """
         if sys.version_info < OLDEST:
             sys.exit(f"unrender needs Python {'.'.join(map(str, OLDEST))} or newer; this is {sys.version.split()[0]}")
@@ -69,23 +80,23 @@ class Environment:
         stamp.touch()
 
     def pip(self, arguments: Sequence[str], used: Mapping[str, str] | None = None) -> None:
-        """Install something; ends the process with a sentence when that fails."""
+        """Install packages. Exits with an error message if the installation fails."""
         command = [str(self.program("python")), "-m", "pip", "install", "--quiet", *arguments]
         if subprocess.run(command, cwd=ROOT, env=used, check=False).returncode:
             sys.exit(f"could not set up {self.folder}: {' '.join(command)} failed; is the package index reachable?")
 
 
 def variables(own: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return what our programs find in their environment: bytecode is kept in `.cache`, even by those who want none beside sources.
+    """Return the environment variables for our programs. Bytecode is written to `.cache`, even if it's turned off.
 
-    Without it each process compiles all that it imports, and pytest rewrites all tests anew: a minute of each whole run.
+    Without bytecode, each process compiles all modules again, which costs a minute in each complete test run.
     """
     kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "bytecode")}
     return {**os.environ, **kept, **(own or {})}
 
 
 def npm(folder: str, *packages: str) -> Path | None:
-    """Return the folder below `.cache` into which packages were installed; None when npm is missing or fails."""
+    """Install npm packages into a folder of `.cache`, and return the folder. Return None if npm is missing or fails."""
     target = ROOT / ".cache" / folder
     target.mkdir(parents=True, exist_ok=True)
     manifest = target / "package.json"

@@ -1,8 +1,8 @@
-"""Response templates → what two pages say: of known chat templates, and beside those that TRL's authors wrote by hand.
+"""Write two pages about response templates: results for known chat templates, and a comparison with TRL's handwritten ones.
 
 python scripts/exports.py                needs transformers and TRL's files: `python3 scripts/run.py exports` sets them up
 
-Rules: transformers' own parser reads; what is right is the message that was rendered, whoever reads it. White space at the ends of
+Rules: transformers' own parser reads; what is right is the message that was rendered, whoever reads it. Whitespace at the ends of
 texts may differ where the template writes both alike. An answer counts once after each prompt that it follows from, and not at all
 where the template writes the same when content and reasoning are exchanged. Nothing of TRL's is on a page but names and figures.
 """
@@ -60,7 +60,7 @@ _STRINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "quotes in arguments": ('"', "'", "\\", 'say "no"', "it's", '\\"', '"""', "'quoted'", '"quoted"'),
         "line breaks in arguments": ("a\nb", "a\n\nb", "a\r\nb", "a\n  b", "{\n}"),
-        "white space around arguments": (" a", "a ", "\na", "a\n", "  a  ", "\ta\t", " ", "\n", "\n\n a \n\n"),
+        "whitespace around arguments": (" a", "a ", "\na", "a\n", "  a  ", "\ta\t", " ", "\n", "\n\n a \n\n"),
         "empty strings": ("",),
         "strings that look like other types": ("12", "007", "1e3", "true", "null", "None", "[1]", '{"a": 1}', "-0"),
         "tags in arguments": ("a < b > c", "<b>bold</b>", "</", "<!-- -->", "&lt;", "<a", "a>"),
@@ -78,11 +78,11 @@ _VALUES: Mapping[str, tuple[dict[str, Any], ...]] = MappingProxyType(
 )
 _TEXTS: Mapping[str, tuple[Said, ...]] = MappingProxyType(
     {
-        "white space around content": tuple(
+        "whitespace around content": tuple(
             proof_answer(content=a + _SAID + b)
             for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
         ),
-        "white space around reasoning": tuple(
+        "whitespace around reasoning": tuple(
             proof_answer(content=_SAID, reasoning=a + _THOUGHT + b)
             for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
         ),
@@ -101,7 +101,7 @@ _TEXTS: Mapping[str, tuple[Said, ...]] = MappingProxyType(
 
 
 def main() -> None:
-    """Write the tables and figures into both pages."""
+    """Write the tables and figures of both pages."""
     if not installed():
         sys.exit("exports: TRL's files are not installed: use `python3 scripts/run.py exports`")
     paths = sorted(fetch.available_templates().glob("*.jinja"), key=lambda path: path.stem.lower())
@@ -117,7 +117,7 @@ def text(page: str, paths: Iterable[Path]) -> str:
 
 
 def _row(path: Path) -> Iterator[str]:
-    """Yield how much is read alike, and what is left out."""
+    """Yield the share of equal results, and the omissions."""
     template = ChatTemplate.from_file(path)
     try:
         exported = template.response_template()
@@ -135,7 +135,7 @@ def _row(path: Path) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A chat template of TRL's and what its answers are read by."""
+    """A chat template of TRL with its response template."""
 
     path: Path
     """The chat template."""
@@ -145,7 +145,7 @@ class Pair:
 
 
 def installed() -> str:
-    """Return the version of the TRL whose files are installed, or "" when there are none."""
+    """Return the installed version of TRL, or ""."""
     return version(PACKAGE) if importlib.util.find_spec(PACKAGE) else ""
 
 
@@ -176,7 +176,7 @@ def _folder() -> Path:
 
 
 def _run(path: Path) -> dict[str, Any]:
-    """Run a module of TRL's without its relative imports, and return its names."""
+    """Run a module of TRL without its relative imports, and return its names."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.level)]
     names: dict[str, Any] = {"__file__": str(path), "__name__": path.stem}
@@ -189,7 +189,7 @@ def _run(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Findings of transformers, as JSON without what may differ, or a JSON string with the error that they raised."""
+    """A result of transformers as normalized JSON, or its error as a JSON string."""
 
     whole: str
     chunks: str
@@ -198,7 +198,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """An answer after a prompt, what it means, and what was found by either response template."""
+    """An answer with its prompt, the expected message, and the result of each response template."""
 
     kind: str
     text: str
@@ -210,7 +210,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All readings of a pair."""
+    """All results of a pair."""
 
     pair: Pair
     refusal: str = ""
@@ -219,7 +219,7 @@ class Comparison:
 
 
 def compare(pair: Pair) -> Comparison:
-    """Read what the pair's chat template writes in both ways."""
+    """Parse the rendered answers of a pair with both response templates."""
     template = ChatTemplate.from_file(pair.path)
     format_ = template.format._ended_by(template._with_tools.eos_token)
     modes = _modes(Candidate(template=template._with_tools, format=format_, capabilities=template.capabilities))
@@ -309,7 +309,7 @@ def _found(read: export.Reader, candidate: Candidate, shown: CutOut, meant: Said
 
 
 def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: CutOut, meant: Said) -> str:
-    """Return what was found; what is right but for white space that the template does not write, as it was meant."""
+    """Return what was found; what is right but for whitespace that the template does not write, as it was meant."""
     try:
         found = export.comparable(read(chunks, shown.read_after(candidate.format)))
     except (ValueError, KeyError) as error:
@@ -319,7 +319,7 @@ def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: C
 
 
 def is_trimmed(found: str, meant: str) -> bool:
-    """Return whether what was found is what was meant but for white space at the ends of texts."""
+    """Return whether what was found is what was meant but for whitespace at the ends of texts."""
     return found != meant and _trimmed(json.loads(found)) == _trimmed(json.loads(meant))
 
 
@@ -331,7 +331,7 @@ def _is_written_alike(candidate: Candidate, found: str, meant: Said) -> bool:
 
 
 def _trimmed(value: Any) -> str:
-    """Return a value as JSON, all texts in it without white space at their ends."""
+    """Return a value as JSON, all texts in it without whitespace at their ends."""
     match value:
         case str():
             return json.dumps(value.strip())
@@ -359,18 +359,18 @@ def trl_text(page: str, comparisons: Sequence[Comparison]) -> str:
 
 
 def right(readings: Iterable[Reading], side: Side) -> tuple[int, int]:
-    """Return how many answers were read right, whole and in chunks."""
+    """Return the number of correctly parsed answers, complete and in chunks."""
     pairs = [(found.whole == it.meant, found.chunks == it.meant) for it in readings if (found := side(it))]
     return sum(whole for whole, _ in pairs), sum(chunks for _, chunks in pairs)
 
 
 def ours(reading: Reading) -> Found | None:
-    """Return what was found by our response template."""
+    """Return the results of our response template."""
     return reading.ours
 
 
 def theirs(reading: Reading) -> Found | None:
-    """Return what was found by TRL's."""
+    """Return the results of TRL's response template."""
     return reading.theirs
 
 
@@ -414,7 +414,7 @@ def _has_calls(it: Reading) -> bool:
 
 
 def _only(side: Side, it: Reading) -> bool:
-    """Return whether an answer is read right, whole, by one side and wrong by the other."""
+    """Return whether only one side parses the complete answer correctly."""
     mine, other = (it.ours, it.theirs) if side is ours else (it.theirs, it.ours)
     return mine is not None and other is not None and mine.whole == it.meant != other.whole
 

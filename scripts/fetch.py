@@ -1,8 +1,8 @@
-"""Files that are not in the repository → `.cache`: data that tests read, each out of a package, pinned and checked.
+"""Download files for tests that the repository doesn't contain into `.cache`. Each file comes from a pinned package, and its digest is checked.
 
 python3 scripts/fetch.py templates       the vendors' templates of `tests/vendor_templates.toml`
 python3 scripts/fetch.py schema-suite    the official JSON Schema Test Suite, which comes with the sources of `jsonschema`
-python scripts/fetch.py vocabulary       what openai_harmony would download
+python scripts/fetch.py vocabulary       the vocabulary that openai_harmony would download
 python scripts/fetch.py vllm-tests       vLLM's own tests, and a record of the answers in them
 python scripts/fetch.py browser          Chromium, playwright-core and axe-core, where they can be installed
 
@@ -19,14 +19,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from environment import ROOT, Environment, npm
+from environment import ROOT, Environment, npm, read_toml
 
 MANIFEST = ROOT / "tests" / "vendor_templates.toml"
 TEMPLATES = ROOT / ".cache" / "templates"
@@ -47,11 +46,11 @@ RECORDED = Path(sys.prefix) / "vllm-tests"
 
 
 class FetchError(Exception):
-    """Something could not be fetched, or is not what was named."""
+    """A file can't be downloaded, or has the wrong digest."""
 
 
 def main() -> None:
-    """Fetch what is missing and say where it lies; exit 1 with a sentence when that fails."""
+    """Download missing files and print their paths. If this fails, print the error and exit with 1."""
     name = " ".join(sys.argv[1:])
     if name not in SOURCES:
         sys.exit(f"fetch: expected one of {', '.join(SOURCES)}, found {name!r}")
@@ -62,7 +61,7 @@ def main() -> None:
 
 
 def available_templates() -> Path:
-    """Return the folder of the vendors' templates: `$UNRENDER_TEMPLATES`, `../shared/templates`, or what is fetched."""
+    """Return the folder of the vendors' templates: `$UNRENDER_TEMPLATES`, `../shared/templates`, or the downloaded templates."""
     named, shared = os.environ.get("UNRENDER_TEMPLATES"), ROOT.parent / "shared" / "templates"
     if named:
         return Path(named)
@@ -70,11 +69,11 @@ def available_templates() -> Path:
 
 
 def templates() -> Path:
-    """Return the folder that holds every template of the manifest.
+    """Return the folder with every template of the manifest.
 
-    Raises `FetchError` when the download fails or a file is not what the manifest says.
+    Raises `FetchError` if the download fails or a digest is wrong.
     """
-    manifest = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))
+    manifest = read_toml(MANIFEST)
     wanted: dict[str, str] = manifest["templates"]
     if not all(_is_right(TEMPLATES / name, digest) for name, digest in wanted.items()):
         with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +84,7 @@ def templates() -> Path:
 
 
 def extract_templates(archive: Path, folder: str, wanted: Mapping[str, str], target: Path) -> None:
-    """Put the files that are wanted, by name and SHA-256, into `target`. Raises `FetchError` for a wrong or a missing one."""
+    """Extract the files with the given names and SHA-256 digests into `target`. Raises `FetchError` if a file is wrong or missing."""
     target.mkdir(parents=True, exist_ok=True)
     missing = dict(wanted)
     for path, data in _files(archive, lambda path: path.name in missing and str(path.parent).endswith(folder)):
@@ -98,7 +97,7 @@ def extract_templates(archive: Path, folder: str, wanted: Mapping[str, str], tar
 
 
 def schema_suite() -> Path:
-    """Return the folder of the suite's files. Raises `FetchError` when the download fails or holds no tests."""
+    """Return the folder of the suite's files. Raises `FetchError` if the download fails or contains no tests."""
     if not list(SUITE.glob("*.json")) or not list(SUITE.glob("remotes/*.json")):
         with tempfile.TemporaryDirectory() as folder:
             extract_suite(_source(SUITE_SOURCE, Path(folder)), SUITE)
@@ -106,9 +105,9 @@ def schema_suite() -> Path:
 
 
 def extract_suite(archive: Path, target: Path) -> None:
-    """Put the tests of one draft, without its optional ones, and all documents that they refer to into `target`.
+    """Extract the required tests of one draft, and all documents that they refer to, into `target`.
 
-    Raises `FetchError` when there are no tests.
+    Raises `FetchError` if there are no tests.
     """
     found = False
     for path, data in _files(archive, lambda path: path.suffix == ".json"):
@@ -125,7 +124,7 @@ def extract_suite(archive: Path, target: Path) -> None:
 
 
 def vocabulary() -> Path:
-    """Return the file that openai_harmony reads, which checks its hash."""
+    """Return the vocabulary file of openai_harmony, which checks the file's hash."""
     if not VOCABULARY.exists():
         with tempfile.TemporaryDirectory() as folder:
             _pip_download(folder, "--only-binary", ":all:", CARRIER)
@@ -139,7 +138,7 @@ def vocabulary() -> Path:
 
 
 def vllm_tests() -> Path:
-    """Return the record of the answers in vLLM's own tests, which come with its sources alone."""
+    """Return the recorded answers of vLLM's own tests, which only its source distribution contains."""
     records = RECORDED / "records.jsonl"
     if not (RECORDED / "tests").is_dir():
         RECORDED.mkdir(parents=True, exist_ok=True)
@@ -187,7 +186,7 @@ def vllm_tests() -> Path:
 
 
 def browser() -> str:
-    """Return where a browser and what drives it lie, or a sentence that says what is missing: the tests then say so, and skip."""
+    """Return the folder of the browser's packages, or a message that names the missing one. The tests are then skipped with this message."""
     if not (shutil.which("chromium") or shutil.which("google-chrome")):
         apt = shutil.which("apt-get")
         for command in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", "chromium"]):
@@ -202,9 +201,9 @@ def _is_right(path: Path, digest: str) -> bool:
 
 
 def _source(source: Mapping[str, Any], folder: Path) -> Path:
-    """Return the source distribution that `source` names (package, version, sha256), downloaded into `folder`.
+    """Download the source distribution `source` (package, version, sha256) into `folder`, and return its path.
 
-    Raises `FetchError` when pip cannot download it, or its digest is another one.
+    Raises `FetchError` if pip can't download it, or the digest is wrong.
     """
     package = source["package"]
     pinned = folder / "requirements.txt"
@@ -226,7 +225,7 @@ def _pip_download(folder: Path | str, *arguments: str, env: Mapping[str, str] | 
 
 
 def _files(archive: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Yield the files of a source distribution that are wanted, by their path below its one folder."""
+    """Yield the requested files of a source distribution, by path inside its top folder."""
     with tarfile.open(archive) as opened:
         for member in opened:
             path = PurePosixPath(*PurePosixPath(member.name).parts[1:])

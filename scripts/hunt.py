@@ -1,10 +1,10 @@
-"""Minutes of random inputs → what broke: runs the generators of `tests/hunting` in limited child processes.
+"""Search for bugs with random inputs: run the generators of `tests/hunting` in child processes with limits.
 
 python scripts/hunt.py --minutes 10 [--only NAME] [--seed S] [--keep FOLDER] [--processes N]
 
-Minutes are minutes of processor time, so a busy machine makes a hunt longer and not smaller. Prints the inputs tried and
-refused, and one minimised failure of each kind, and keeps their inputs as regressions, which the tests replay. The exit
-status is 1 when anything broke.
+Minutes are processor time, so a busy machine tries as many inputs. The script prints the number of tried and rejected inputs, and a
+minimised failure of each kind. It saves these inputs as regressions, which the tests replay. The exit status is 1 if there was a
+failure.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ MEMORY = 3 << 30
 
 
 def generators() -> dict[str, Generator]:
-    """Return the generators that are there, by name."""
+    """Return all generators by name."""
     found = [path.stem for path in sorted((TESTS / "hunting").glob("*.py")) if path.stem in MODULES]
     modules: list[Generator] = [importlib.import_module(f"hunting.{name}") for name in found]
     return {module.NAME: module for module in modules}
 
 
 def main() -> None:
-    """Hunt, print, and exit with 1 when anything broke."""
+    """Run the search, print the report, and exit with 1 if there was a failure."""
     options = _options()
     if options.child:
         _hunt_here(options.child, options.seed, options.minutes * 60, options.keep)
@@ -74,7 +74,7 @@ def _options() -> argparse.Namespace:
 
 
 def hunt(names: list[str], seconds: float, seed: int, keep: Path, processes: int = PROCESSES) -> dict[str, Tally]:
-    """Run the generators in turn, a slice of processor time each, some at once; return what each found."""
+    """Run the generators in turn and in parallel, each for a slice of processor time. Return their results."""
     tallies = dict.fromkeys(names, Tally())
     slices = math.ceil(seconds / SLICE)
 
@@ -89,7 +89,7 @@ def hunt(names: list[str], seconds: float, seed: int, keep: Path, processes: int
 
 
 def child(name: str, seed: int, seconds: float, keep: Path) -> Tally:
-    """Hunt in a process of its own; that it does not come to an end is a failure, too."""
+    """Run a generator in a child process. If the process doesn't end, this counts as a failure."""
     options = ["--child", name, "--seed", str(seed), "--minutes", str(seconds / 60), "--keep", str(keep)]
     try:
         done = subprocess.run(
@@ -121,7 +121,7 @@ def _hunt_here(name: str, seed: int, seconds: float, keep: Path) -> None:
 
 
 def report(name: str, tally: Tally) -> list[str]:
-    """Return what was found, a line for the counts and a few for each failure."""
+    """Return the report: a line of counts, and a few lines for each failure."""
     lines = [f"{name}: {tally.tried} inputs tried, {tally.refused} refused, {len(tally.failures)} kinds of failures"]
     for failure in tally.failures:
         lines += [f"- {failure.kind}", f"  {failure.detail!r:.400}", f"  {failure.input!r:.1000}"]

@@ -1,4 +1,4 @@
-"""The modules that derive a format, read by it and write it, into small changes of them, and the share that tests notice.
+"""Mutation tests: change one place of a module at a time, and report the share of changes that the tests detect.
 
 Usage: `nice -n 10 .venv/bin/python scripts/mutants.py [--count 300] [--seed 1] [--only parsing]`. Each mutant changes one place of
 one module; tests run in a process of their own, up to the first failure. Lists what no test notices: it wants a row in

@@ -1,4 +1,4 @@
-"""A module into its mutants: the same module with one place of it changed, as code that a test can be run on.
+"""Create mutants of a module: the same module with one change.
 
 Strategy: a mutant of a function replaces the code of the live function. What is outside of functions (defaults of classes,
 tables) is changed by importing the module anew, under its own name.

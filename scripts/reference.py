@@ -1,8 +1,8 @@
-"""The code → the generated pages of the documentation, and the list of public names.
+"""Generate pages of the documentation and the list of public names from the code.
 
-python scripts/reference.py [PAGE ...]        e.g. `docs/reference/cli.md`; all by default
+python scripts/reference.py [PAGE ...]        e.g. `docs/reference/cli.md`; by default, all pages
 
-Rules: nothing here is written by hand; what is said of a thing is its docstring, and only there. Tests compare every page.
+Rules: descriptions come from docstrings only. Tests compare every page with the code.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ _WRITTEN = "Written by `scripts/reference.py`; do not edit.\n"
 
 
 def main() -> None:
-    """Write the pages that are named."""
+    """Write the given pages, or all pages."""
     for name in sys.argv[1:] or PAGES:
         page = ROOT / name
         page.write_text(PAGES[name](page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def between(page: str, name: str, text: str) -> str:
-    """Return a page with a text between its marks of this name."""
+    """Return a page with the text between two marks replaced."""
     begin, end = (f"<!-- {name}:{mark} -->" for mark in ("begin", "end"))
     return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL)
 
@@ -94,7 +94,7 @@ def between(page: str, name: str, text: str) -> str:
 
 
 def commands(page: str) -> str:
-    """Return the page with the help of every command, as a terminal of 80 columns shows it."""
+    """Return the page with the help of every command, in 80 columns."""
     return between(page, "commands", "\n".join(_helps(app, "unrender")))
 
 
@@ -112,7 +112,7 @@ def _helps(command: click.Command, path: str) -> Iterator[str]:
 
 
 def rules(_page: str = "") -> str:
-    """Return the rules, with a heading for each, to which findings point."""
+    """Return the rules, each with a heading that findings link to."""
     by_severity = (
         (severity, [f"[{rule.name}](#{rule.name})" for rule in RULES if rule.severity is severity])
         for severity in Severity
@@ -151,7 +151,7 @@ def _rule(rule: Rule) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text as it stands in a table."""
+    """Return a text for a table cell."""
     return text.replace("|", "\\|")
 
 
@@ -159,7 +159,7 @@ def cell(text: str) -> str:
 
 
 def glossary(_page: str = "") -> str:
-    """Return what each word means."""
+    """Return the glossary's entries."""
     opening = f"# Glossary\n\n{_WRITTEN}\nThe code, the documentation and error messages use one word for each thing.\n"
     sections = ("\n\n".join([f"## {title}", *_entries(words)]) + "\n" for title, words in GLOSSARY.items())
     return "\n".join([opening, *sections])
@@ -182,7 +182,7 @@ def first_paragraph(value: object) -> str:
 
 
 def described(kind: type) -> dict[str, str]:
-    """Return the strings that are below the fields of a class, or below the values of an enum, in one line each."""
+    """Return the docstrings of a class's fields, or of an enum's values, each as one line."""
     (tree,) = ast.parse(inspect.getsource(kind)).body
     found: dict[str, str] = {}
     for node, below in itertools.pairwise(tree.body if isinstance(tree, ast.ClassDef) else []):
@@ -199,12 +199,12 @@ def described(kind: type) -> dict[str, str]:
 
 
 def schema_text(_page: str = "") -> str:
-    """Return the schema as it is published."""
+    """Return the text of the published schema."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def schema() -> dict[str, Any]:
-    """Return a JSON Schema that the JSON of every `Format` obeys: types as constraints, docstrings as descriptions."""
+    """Return a JSON Schema for the JSON of a `Format`. Descriptions are docstrings."""
     definitions: dict[str, Any] = {}
     root = _of(Format, definitions)
     return {
@@ -219,7 +219,7 @@ _SCALARS = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
 
 
 def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a type; what deserves a name goes to `definitions`."""
+    """Return the schema of a type. Named types are added to `definitions`."""
     if kind in _SCALARS:
         return {"type": _SCALARS[kind]}
     if typing.get_origin(kind) is tuple:
@@ -284,7 +284,7 @@ def names(module: ModuleType) -> list[str]:
 
 
 def _lines(name: str, listed: set[int]) -> Iterator[str]:
-    """Yield the names of a module without those that an earlier one has: a class is listed once."""
+    """Yield the names of a module, except those that an earlier module has listed."""
     module = importlib.import_module(name)
     for public in names(module):
         value = getattr(module, public)
@@ -297,7 +297,7 @@ def _lines(name: str, listed: set[int]) -> Iterator[str]:
 
 
 def _members(value: Any) -> Iterator[str]:
-    """Yield the public members that a class of ours has: methods, properties, fields, and those of an enum."""
+    """Yield the public members of one of our classes: methods, properties, fields, and values of an enum."""
     if not inspect.isclass(value):
         return
     for owner in value.__mro__:
@@ -311,7 +311,7 @@ def _members(value: Any) -> Iterator[str]:
 
 
 def formats(page: str) -> str:
-    """Return the page with the table of what was derived from each vendor's template, and how much of it passed: the gallery's data."""
+    """Return the page with a table of the vendors' templates: the derived modes, and the number of passed checks."""
     kept: dict[str, Any] = json.loads(GALLERY.read_text(encoding="utf-8"))
     head = "| template | reasoning | content | calls | passed | failed |\n|---|---|---|---|--:|---|"
     return between(page, "formats", "\n".join([head, *(_row(name, found) for name, found in kept.items())]))
@@ -367,9 +367,9 @@ _VALUES = (
 
 
 def gallery(page: str) -> str:
-    """Return what was derived from all vendors' templates at hand, a line each; other lines stay.
+    """Return the gallery's data, with a line for each template. Lines of templates that aren't at hand are kept.
 
-    A picture has markers and slots, so no word of a vendor's prose is in it.
+    The data contains markers and slots, but no text of a vendor.
     """
     kept: dict[str, Any] = json.loads(page or "{}")
     for path in vendors():
@@ -385,12 +385,56 @@ def gallery(page: str) -> str:
 
 
 def examples(page: str) -> str:
-    """Return the playground's examples: a question, a tool, and the sketches of a few models by the models' names."""
-    kept = json.loads(GALLERY.read_text(encoding="utf-8"))
-    found = json.loads(page) | {
-        "examples": [{"name": name, "source": kept[of]["sketch"]} for name, of in EXAMPLES.items()]
+    """Return the playground's examples: a question, a tool, and for each model the format of its own template, and a sketch that writes it.
+
+    The format of a template that isn't at hand stays as it is on the page.
+    """
+    sketches, found = json.loads(GALLERY.read_text(encoding="utf-8")), json.loads(page)
+    formats = {example["name"]: example.get("format") for example in found["examples"]}
+    paths = {path.stem: path for path in vendors()}
+    formats |= {
+        name: ChatTemplate.from_file(paths[of]).format.to_dict() for name, of in EXAMPLES.items() if of in paths
     }
-    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+    found["examples"] = [
+        {"name": name, "source": fitted(sketches[of]["sketch"], formats[name]), "format": formats[name]}
+        for name, of in EXAMPLES.items()
+    ]
+    lines = ",\n  ".join(json.dumps(example, ensure_ascii=False) for example in found.pop("examples"))
+    return f'{json.dumps(found, ensure_ascii=False)[:-1]}, "examples": [\n  {lines}\n]}}\n'
+
+
+def fitted(sketch: str, format: Mapping[str, Any]) -> str:
+    """Return a sketch that also writes a format's header, prefills and separators, and refuses two calls if the format does.
+
+    The header of other roles has their names in place of "assistant".
+    """
+    turn, calls = format["turn"], format.get("tools", {})
+    header, off = turn["headers"][0], turn.get("prefill_no_thinking", "")
+    begun = _quoted(header + turn.get("prefill", ""))
+    asks = f"{_quoted(header + off)} if enable_thinking is false else {begun}" if off else begun
+    named = f"{_quoted(header)} if message.role == 'assistant' else '<|' ~ message.role ~ '|>'"
+    if "assistant" in header:
+        named = " ~ message.role ~ ".join(map(_quoted, header.split("assistant")))
+    each = "{%- for call in message.tool_calls %}"
+    first = each + (f"{{{{ {_quoted(calls['separator'])} if not loop.first }}}}" if calls.get("separator") else "")
+    if not calls.get("parallel", True):
+        refusal = "raise_exception('one call at a time')"
+        first = f"{{%- if message.tool_calls | length > 1 %}}{{{{ {refusal} }}}}{{% endif %}}\n{each}"
+    found = sketch.replace("<|{{ message.role }}|>", f"{{{{ {named} }}}}").replace("<|assistant|>", f"{{{{ {asks} }}}}")
+    between, calling = turn.get("content_to_tools", ""), "{%- if message.tool_calls %}"
+    if turn.get("reasoning_to_tools") == turn.get("reasoning_to_content") and not turn.get("start_to_tools"):
+        found = found.replace(
+            f"{calling}{{{{ {_quoted(between)} }}}}", f"{calling}{{{{ {_quoted(between)} if message.content }}}}"
+        )
+    if calls.get("arguments", {}).get("codec", {}).get("words") == "python":
+        found = found.replace(
+            _VALUES[0][0], "value | tojson if value is mapping or value is iterable and value is not string else value"
+        )
+    return found.replace(each, first)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def picture(path: Path) -> dict[str, Any]:
@@ -408,7 +452,7 @@ def picture(path: Path) -> dict[str, Any]:
 
 
 def checks(path: Path) -> dict[str, Any]:
-    """Return how many capabilities passed, and which failed."""
+    """Return the number of passed checks, and the failed ones."""
     findings = verify(ChatTemplate.from_file(path)).findings
     return {
         "passed": sum(finding.verdict is Verdict.PASSED for finding in findings),
@@ -417,7 +461,7 @@ def checks(path: Path) -> dict[str, Any]:
 
 
 def rewrites(path: Path) -> str:
-    """Return what a template writes otherwise once more is said, and after what; "" if it only appends."""
+    """Return the parts that a template rewrites after another message, or "" if the template is append-only."""
     witness = ChatTemplate.from_file(path).continuation.witness
     return "" if witness is None else witness.why
 
@@ -435,9 +479,9 @@ def _parts(rows: list[list[list[str]]]) -> list[list[list[str]]]:
 
 
 def sketch(rows: list[list[list[str]]]) -> str:
-    """Return a short template of our own of which the same picture is drawn, "" for none: the playground opens it in place of the vendor's.
+    """Return a short template of our own with the same picture, or "" if there is none. The playground opens it instead of the vendor's template.
 
-    How a value of a tagged argument is written, and what is between two of them, no picture says: what fits is found by trying.
+    A picture doesn't show the notation of tagged values and the text between them, so the candidates are tried.
     """
     for value, between in _VALUES:
         source = _sketched(rows, value, between)
@@ -464,7 +508,7 @@ def _sketched(rows: list[list[list[str]]], value: str, between: str) -> str:
 
 
 def _answer(row: list[list[str]], value: str, between: str) -> str:
-    """Return what writes one row: parts of reasoning, of content and of calls, each where the message has them."""
+    """Return template code for one row: its reasoning, content and calls, each only if the message has it."""
     groups: dict[str, list[list[str]]] = {
         name: [] for name in ("reasoning", "content", "before", "each", "after", "end")
     }
@@ -503,7 +547,7 @@ def _writing(parts: list[list[str]], value: str) -> str:
 
 
 def vendors() -> list[Path]:
-    """Return the vendors' templates that are at hand, by name: those that a package has, and others."""
+    """Return the available vendors' templates, sorted by name."""
     more = os.environ.get("UNRENDER_MORE_TEMPLATES", ROOT.parent / "shared" / "more-templates")
     folders = (fetch.available_templates(), Path(more))
     return sorted((path for folder in folders for path in folder.glob("*.jinja")), key=lambda path: path.stem.lower())
@@ -518,7 +562,7 @@ def tasks(page: str) -> str:
 
 
 def engines(page: str) -> str:
-    """Return the page with the table of tested releases, and those that the plug-ins fit: the extras of their names say so."""
+    """Return the page with the tested releases, and the releases that the plug-ins support according to their extras."""
     tested = ((task.tested, task.of, f"`{name}`") for name, task in run.TASKS.items() if task.tested)
     rows = "\n".join(f"| {' | '.join(row)} |" for row in tested)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
@@ -549,7 +593,7 @@ def limits(page: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """One limit, as its line and its docstring in `unrender.limits` say it. `unit` is empty for a plain number."""
+    """A limit with its docstring in `unrender.limits`. `unit` is empty for a plain number."""
 
     subject: str
     name: str

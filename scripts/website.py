@@ -1,9 +1,9 @@
-"""The repository's Markdown → the documentation site: what is written, what is generated, and where links lead.
+"""Build the documentation site from the repository's Markdown files and generated pages.
 
-python scripts/website.py                builds it into .cache/site: every link and anchor is followed, warnings are errors
-python scripts/website.py --pages        the same without the playground and the sources that pages link to; takes a few seconds
-python scripts/website.py --offline      the same with the playground, whose Pyodide is a copy (npm, 14 MB) instead of an address
-python scripts/website.py --serve        shows it while pages are written
+python scripts/website.py                build the site into .cache/site; warnings, such as broken links, are errors
+python scripts/website.py --pages        the same without the playground and the pages that show source files; much faster
+python scripts/website.py --offline      the same with a copy of Pyodide (npm, 14 MB) for the playground
+python scripts/website.py --serve        show a live preview
 
 Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages
 as well, so that no link leaves the site. The gallery's pictures and the words of the Format are products of the build, never committed; of
@@ -167,6 +167,19 @@ BY_USE: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 """The names of `unrender` in the order in which a reader meets them, under headings."""
+CALLED = frozenset({"Policy", "Limits"})
+"""The classes of `unrender` that users construct."""
+USUAL: Mapping[str, str] = {
+    "ChatTemplate.from_pretrained": "the template of a model folder, a file, a GGUF file or a Hugging Face id",
+    "ChatTemplate.prepare": "a `Turn`: the prompt for a conversation and tools, with stop strings",
+    "Turn.stream": "the events of an answer, chunk by chunk",
+    "Turn.parse": "the `Message` of a complete answer",
+    "Constraint": "the grammar and triggers for an engine, from `turn.constraint(engine)`",
+    "Turn.next": "the next `Turn`, after tool results or a question",
+    "Turn.openai_chunks": "OpenAI's chunks for a client",
+    "Message.to_openai": "the message for OpenAI's API, and for the next `prepare`",
+}
+"""Calls that most programs make, in order, and their results."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
@@ -182,7 +195,7 @@ OUTPUT = (Role, Dialect)
 
 
 def main() -> None:
-    """Build the site, or show it, and exit as MkDocs does."""
+    """Build or serve the site, and exit with the status of MkDocs."""
     variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     command = ["build", "--strict"]
     match sys.argv[1:]:
@@ -213,7 +226,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turn a page's links between the repository's files into links of the site; give pages that are wide all the width."""
+    """Convert links between files of the repository into links of the site. Wide pages get the full width."""
     path = page.file.src_uri
     if path in WIDE:
         page.meta["hide"] = ["navigation", "toc", *["footer"] * (path == "index.md")]
@@ -228,7 +241,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _boost(page: str) -> int:
-    """Return how many times as much a page counts in the search."""
+    """Return the weight of a page in the search."""
     return next((more for start, more in _BOOSTED.items() if page.startswith(start)), 1)
 
 
@@ -242,18 +255,18 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Name the theme's search for those who cannot see it: a dialog without a name is read out as nothing."""
+    """Add a name to the theme's search dialog, for screen readers."""
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """Do the same on the page that is shown when there is none, and say there what to do."""
+    """Do the same for the error page, and add a hint."""
     said = "404 - Not found</h1>\n<p>There is no such page. The search finds what moved; the bar above leads to the rest.</p>"
     return on_post_page(output_content).replace("404 - Not found</h1>", said)
 
 
 def on_post_build(config: Any) -> None:
-    """Write the playground beside the pages, and a page at each old address that leads to the new one."""
+    """Write the playground, and a redirect for each old URL."""
     for old, new in REDIRECTS.items():
         path = Path(config["site_dir"], f"{old}.html")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -267,7 +280,7 @@ def on_post_build(config: Any) -> None:
 
 
 def redirect(address: str) -> str:
-    """Return a page that sends its reader to another; works without scripts and from the disk."""
+    """Return a page that redirects to another one, without scripts and from disk."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Moved</title><link rel="canonical" href="{address}">'
         f'<meta http-equiv="refresh" content="0; url={address}"><p>This page is now <a href="{address}">here</a>.</p></html>\n'
@@ -287,7 +300,7 @@ def leftovers(html: str) -> list[str]:
 
 
 class Docstrings(Extension):
-    """Fences the examples of each docstring as it is read, whose `>>>` would be quotations in Markdown."""
+    """Fences the examples of docstrings, because Markdown treats `>>>` as a quotation."""
 
     def on_instance(self, *, obj: Object, **_: Any) -> None:
         """Rewrite an object's docstring."""
@@ -299,7 +312,7 @@ class Docstrings(Extension):
 
 
 def pages() -> dict[str, str]:
-    """Return the site's pages that are not files in docs/, by their path on the site: Markdown, links still the repository's."""
+    """Return the Markdown of pages that aren't files in docs/, by path on the site. Links aren't converted yet."""
     found = {page: (ROOT / source).read_text(encoding="utf-8") for source, page in MOVED.items()}
     return (
         found
@@ -322,7 +335,7 @@ def targets_of(source: str) -> Iterator[str]:
 
 
 def page_of(file: str) -> str:
-    """Return the path on the site of a file of the repository."""
+    """Return the path of a file's page on the site."""
     if file in MOVED:
         return MOVED[file]
     if file.startswith(f"{DOCS}/"):
@@ -331,12 +344,12 @@ def page_of(file: str) -> str:
 
 
 def source_of(page: str) -> str:
-    """Return the file of the repository that a page was written in."""
+    """Return the source file of a page."""
     return {page: source for source, page in MOVED.items()}.get(page, f"{DOCS}/{page}")
 
 
 def shown(file: str) -> str:
-    """Return a page that shows a file."""
+    """Return a page that shows a file or lists a folder."""
     path = ROOT / file
     if path.is_dir():
         return f"# {file}\n\n" + "".join(f"- `{inner.name}`\n" for inner in sorted(path.iterdir()))
@@ -346,7 +359,7 @@ def shown(file: str) -> str:
 
 
 def for_site(text: str, page: str) -> str:
-    """Return a page's Markdown as the site wants it: links between its pages, names over files."""
+    """Return a page's Markdown for the site, with links between pages, and file names as titles of code blocks."""
     named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', text)
     named = re.sub(r"^```python(?=\n>>>)", "```pycon", named, flags=re.MULTILINE)
     named = re.sub(r"^<BLANKLINE>$", "", named, flags=re.MULTILINE)  # How a doctest writes an empty line.
@@ -361,9 +374,9 @@ def for_site(text: str, page: str) -> str:
 
 
 def fenced(docstring: str) -> str:
-    """Return a docstring with a block of code around each of its examples, whose `>>>` would be quotations in Markdown.
+    """Return a docstring with fenced examples, because Markdown treats `>>>` as a quotation.
 
-    A list that begins below a line of text, as in "Rules:", is one to Python Markdown only with a blank line before it.
+    Python-Markdown needs a blank line before a list, e.g. after "Rules:".
     """
     return _EXAMPLE.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```", _LIST.sub("\n\n", docstring))
 
@@ -386,13 +399,16 @@ def _api_page(name: str) -> str:
 
 
 def _page_by_use() -> str:
-    """Return the page of `unrender` itself: what everyone needs first, the rest where it is used."""
+    """Return the page of `unrender` itself: the usual calls, then all names in the order of use. Only `CALLED` names show a constructor."""
     options = "    options:\n      heading_level: 3\n      show_root_heading: true\n      show_root_toc_entry: true\n"
+    hidden = "      merge_init_into_class: false\n"
     parts = (
-        f"## {title}\n\n" + "".join(f"::: unrender.{public}\n{options}\n" for public in found)
+        f"## {title}\n\n"
+        + "".join(f"::: unrender.{public}\n{options}{'' if public in CALLED else hidden}\n" for public in found)
         for title, found in BY_USE.items()
     )
-    return "# unrender\n\n::: unrender\n    options:\n      members: false\n\n" + "".join(parts)
+    calls = table(("Call", "Result"), [(f"[`{call}`][unrender.{call}]", result) for call, result in USUAL.items()])
+    return f"# unrender\n\n::: unrender\n    options:\n      members: false\n\n## The usual calls\n\n{calls}\n{''.join(parts)}"
 
 
 # The home page.
@@ -452,7 +468,7 @@ def take(row: Sequence[tuple[str, str, str]]) -> str:
 
 
 def gallery(page: str) -> str:
-    """Return the gallery's page with rows in place of its table, and below them formats that no vendor's template shows."""
+    """Return the gallery's page with rows instead of its table, followed by other formats."""
     chips = "".join(f'<button data-chip="{chip}" aria-pressed="false">{said}</button>' for chip, said in _CHIPS.items())
     box = (
         f'<input type="search" placeholder="Filter {len(kept())} models…" aria-label="Filter models by name or marker">'
@@ -473,7 +489,7 @@ def gallery(page: str) -> str:
 
 
 def kept() -> dict[str, Any]:
-    """Return what was derived from vendors' templates, by the template's name."""
+    """Return the gallery's data by template."""
     found: dict[str, Any] = json.loads(reference.GALLERY.read_text(encoding="utf-8"))
     return found
 
@@ -494,7 +510,7 @@ def models() -> Iterator[str]:
 
 
 def _names(model: str) -> tuple[str, str]:
-    """Return the names that a model's template may have."""
+    """Return the possible names of a model's template."""
     return model.replace("/", "-"), model.rpartition("/")[2]
 
 
@@ -530,21 +546,21 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def declared() -> Iterator[str]:
-    """Yield the library's declared formats as rows, each with all that it reads."""
+    """Yield the library's declared formats as rows, with their tolerated syntaxes."""
     for found in declared_formats():
         read = (call_picture(syntax) for syntax in found.format.tolerated)
         yield entry(found.name, _as_html(found.why), [*pictures(found.format, Capabilities()), *read])
 
 
 def group(name: str, rows: Iterable[str], said: str = "") -> str:
-    """Return rows under a name that unfolds them."""
+    """Return rows in a folded group."""
     listed = list(rows)
     told = f"<p>{said}</p>" if said else ""
     return f'<details class="vendor"><summary>{name} <small>{len(listed)}</small></summary>{told}{"".join(listed)}</details>\n\n'
 
 
 def entry(name: str, said: str, rows: Iterable[Iterable[PicturePiece]], slug: str = "", chips: str = "") -> str:
-    """Return a format's picture under its name, which is a heading so that the search leads to it."""
+    """Return a format's picture with its name as a heading, so that the search finds it."""
     anchor = re.sub(r"[^\w-]", "", (slug or name).lower())
     return (
         f'<div class="entry" data-chips="{chips}"><h4 id="{anchor}">{name}</h4> {said}{"".join(map(row, rows))}</div>'
@@ -552,7 +568,7 @@ def entry(name: str, said: str, rows: Iterable[Iterable[PicturePiece]], slug: st
 
 
 def playground_link(source: str) -> str:
-    """Return the address of the playground with a template in it, packed as the page packs its own links."""
+    """Return a link that opens a template in the playground."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     page = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     said = {"source": source, "messages": page["messages"], "tools": page["tools"]}
@@ -561,7 +577,7 @@ def playground_link(source: str) -> str:
 
 
 def row(pieces: Iterable[PicturePiece]) -> str:
-    """Return parts as a row of HTML, which is scrolled sideways; each says where it comes from."""
+    """Return parts as a row of HTML that scrolls sideways. Each part has its field as a tooltip."""
     return f'<div class="answer" tabindex="0" data-search-exclude>{"".join(map(_part, pieces))}</div>'
 
 
@@ -577,7 +593,7 @@ def _as_html(text: str) -> str:
 
 
 def _first_words(path: Path) -> str:
-    """Return what a template of our own says of itself, in its first comment."""
+    """Return the first comment of one of our templates."""
     if path.parent != OWN:
         return ""
     found = re.match(r"\{#-?\s*(.*?)\s*-?#\}", path.read_text(encoding="utf-8"), re.DOTALL)
@@ -588,7 +604,7 @@ def _first_words(path: Path) -> str:
 
 
 def words() -> str:
-    """Return the words that a Format may hold, for the end of the glossary."""
+    """Return tables of the values in a Format, for the end of the glossary."""
     return (
         "What may be in [a Format](reference/api/unrender.md#unrender.Format), generated from the code's tables.\n\n"
         "## Parts of a Format\n\n"
@@ -603,14 +619,14 @@ def words() -> str:
 
 
 def enum_table(kind: type[Enum]) -> str:
-    """Return the values of an enum, with what is said of each."""
+    """Return a table of an enum's values and their docstrings."""
     said = reference.described(kind)
     rows = [(f"`{member.value}`", said.get(name, "")) for name, member in kind.__members__.items()]
     return f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{table(('Value', 'Meaning'), rows)}\n"
 
 
 def instructions() -> Iterator[tuple[str, str, str]]:
-    """Yield the machine's instructions: every dataclass of `unrender.machine` that makes a step."""
+    """Yield the machine's instructions, which are the dataclasses of `unrender.machine` with a `step`."""
     for found in pkgutil.walk_packages(unrender.machine.__path__, "unrender.machine."):
         module = importlib.import_module(found.name)
         for name, value in inspect.getmembers(module, dataclasses.is_dataclass):

@@ -173,7 +173,7 @@ def verdict(case: Case, message: Message, events: list[Any]) -> str:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two calls say the same, but for white space around their texts."""
+    """Return whether two calls say the same, but for whitespace around their texts."""
     return json.dumps(_trimmed(one), sort_keys=True) == json.dumps(_trimmed(other), sort_keys=True)
 
 

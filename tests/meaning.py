@@ -1,6 +1,6 @@
 """A drawn answer → the message that it means, read off the tags of the grammar that it was drawn from, without the parser.
 
-Rules: a tagged part of the text is the text of the message, but for white space around it and what the prompt has written
+Rules: a tagged part of the text is the text of the message, but for whitespace around it and what the prompt has written
 before. Arguments are checked by writing: what is around the values must be what the format writes for the parsed
 names, and each value's text must be a spelling of the parsed value.
 """

@@ -279,7 +279,7 @@ def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
 
 
 _PARSERS = ("--tool-call-parser", "unrender", "--reasoning-parser", "unrender")
-# SGLang's grammars for JSON admit white space without end between tokens, and a model as small as this one writes it.
+# SGLang's grammars for JSON admit whitespace without end between tokens, and a model as small as this one writes it.
 _COMPACT = "--constrained-json-disable-any-whitespace"
 _PLUGIN = {"vllm": ("--enable-auto-tool-choice", *_PARSERS), "sglang": (_COMPACT, *_PARSERS)}
 

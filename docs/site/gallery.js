@@ -1,4 +1,4 @@
-// The gallery's box and chips: rows without all words and all pressed chips are hidden, groups with a hit are unfolded.
+// Filters the gallery: shows the rows that contain all words and match all pressed chips, and unfolds their groups.
 const filter = document.querySelector(".filter");
 const [box, said] = [filter.querySelector("input"), filter.querySelector("output")];
 const chips = [...filter.querySelectorAll("button")];
@@ -25,7 +25,7 @@ function apply() {
   said.value = filtered ? `${rows.filter(({ row }) => !row.hidden).length} of ${rows.length}` : "";
 }
 
-// A link to a row unfolds its group.
+// A link to a row unfolds the row's group.
 function unfold() {
   const row = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const group = row && row.closest("details");

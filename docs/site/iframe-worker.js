@@ -1,5 +1,5 @@
-// The search's worker where a page is read from the disk: browsers start none there, since each file is an origin of its own.
-// A hidden frame runs the worker's script instead. Elsewhere this changes nothing.
+// Makes the search work for pages that are opened from disk. Browsers don't start workers there, because each file is its own origin, so
+// a hidden frame runs the worker's script. Pages from a web server aren't affected.
 
 class IFrameWorker extends EventTarget {
   constructor(address) {
@@ -35,6 +35,6 @@ class IFrameWorker extends EventTarget {
 }
 
 if (location.protocol === "file:") {
-  window.IFrameWorker = IFrameWorker; // the search looks for this name when it asks where it is
+  window.IFrameWorker = IFrameWorker; // the search looks up this name
   window.Worker = IFrameWorker;
 }

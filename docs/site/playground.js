@@ -1,4 +1,4 @@
-// Joins the playground's frame with the page around it: the colours, the address and the height are those of one page.
+// Synchronizes the playground's frame with the page around it: colours, URL and height.
 
 const frame = document.querySelector("iframe.playground");
 
@@ -14,7 +14,7 @@ addEventListener("message", ({ source, origin, data }) => {
   if (source !== frame.contentWindow || origin !== location.origin || !data?.playground) return;
   const { hello, hash, height } = data.playground;
   if (hello) tell({ scheme: scheme(), hash: location.hash, address: location.href.split("#")[0] });
-  if (height !== undefined) frame.style.height = height ? `${height}px` : ""; // A narrow one is as high as its page.
+  if (height !== undefined) frame.style.height = height ? `${height}px` : ""; // On narrow screens, the frame is as high as its page.
   if (hash !== undefined) history.replaceState(null, "", hash || location.pathname);
 });
 addEventListener("hashchange", () => tell({ hash: location.hash }));

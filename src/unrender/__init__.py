@@ -10,9 +10,13 @@ Names are imported on first use, so that `import unrender` is fast.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from unrender.version import __version__ as __version__
+
+if sys.version_info < (3, 11):  # noqa: UP036 -- a checkout can be imported without pip, which would refuse it
+    raise ImportError("unrender needs Python 3.11 or newer, found " + sys.version.split()[0])
 
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate as ChatTemplate

@@ -356,17 +356,52 @@ const checks = {
     await page.close();
     return (copied && entered.startsWith("<a>") && dark === "rgb(20, 23, 27)" && light === "rgb(255, 255, 255)") || { copied, entered, dark, light };
   },
+  async "a mistake in the template is shown once"() {
+    const page = await open();
+    await page.fill("#source", "{% for m in messages %}{{ m.content }");
+    await settles(page, () => document.querySelector("#pictures .bad") && !document.querySelector("[aria-busy]"));
+    const said = await text(page, "#pictures .bad");
+    const shown = await page.evaluate((words) => document.body.innerText.split(words).length - 1, said);
+    await page.close();
+    return shown === 1 || { said, shown };
+  },
+  async "nothing moves while a format is verified"() {
+    const page = await open();
+    const top = () => page.evaluate(() => document.querySelector("#h-output").getBoundingClientRect().top);
+    await page.selectOption("#example", { label: "GLM 4.7" });
+    await settles(page, () => document.querySelector("#verify").textContent.startsWith("Verifying"));
+    const during = await top();
+    await settles(page, () => document.querySelector("#verify").classList.contains("good"));
+    const after = await top();
+    await page.close();
+    return during === after || { during, after };
+  },
+  async "an example has the model's own format until its template is edited"() {
+    const page = await open();
+    const format = async () => {
+      await page.click("#json");
+      const shown = JSON.parse(await text(page, "#sheet pre"));
+      await page.keyboard.press("Escape");
+      return shown;
+    };
+    const own = await format();
+    await page.fill("#source", (await page.inputValue("#source")).replaceAll("think>", "plan>"));
+    await settles(page, () => document.querySelector("#pictures").textContent.includes("<plan>"));
+    const edited = await format();
+    await page.close();
+    return (own.turn.headers[0] === "<|im_start|>assistant\n" && JSON.stringify(edited).includes("<plan>")) || { own, edited };
+  },
   async "text from outside is text"(page) {
     const evil = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 2</script>';
     await page.fill("#source", `{{ messages[0].content }}${evil}{{ raise_exception('${evil.replaceAll("'", "")}') }}`);
     await page.fill("#output", evil);
-    await settles(page, () => document.querySelector("#status").textContent.includes("<img"));
+    await settles(page, () => document.querySelector("#pictures").textContent.includes("<img"));
     const made = await page.$$eval("img, main script", (elements) => elements.length);
     return (made === 0 && (await page.evaluate(() => window.hacked)) === undefined) || made;
   },
   async "a template that would run for ever is stopped"(page) {
     await page.fill("#source", "{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}");
-    await settles(page, () => document.querySelector("#status").textContent.includes("the template"));
+    await settles(page, () => document.querySelector("#pictures .bad")?.textContent.includes("the template"));
     return true;
   },
   async "a desktop shows it on one screen, painted within a second"() {

@@ -79,6 +79,37 @@ const checks = {
   async "the search finds a page of a site that is read from the disk"() {
     return searched(disk);
   },
+  async "the search finds what users look for"() {
+    const pages = { "json mode": "howto/constrain.html", prefill: "howto/recipes.html", "tool_calls empty": "howto/debug.html", base_url: "howto/serve.html" };
+    const found = {};
+    for (const [words, expected] of Object.entries(pages)) {
+      const page = await open(`${url}index.html`);
+      await page.click('input[name="query"]');
+      await page.keyboard.type(words, { delay: 20 });
+      await page.locator(".md-search-result__link").first().waitFor({ timeout: 60_000 });
+      await page.waitForTimeout(500);
+      const links = await page.$$eval(".md-search-result__link", (all) => all.slice(0, 3).map((link) => link.getAttribute("href")));
+      if (!links.some((link) => link.includes(expected))) found[words] = links;
+      await page.close();
+    }
+    return Object.keys(found).length === 0 || found;
+  },
+  async "a link to a member unfolds its class"() {
+    const page = await open(`${url}reference/api/unrender.html#unrender.Turn.stream`);
+    await page.locator('[id="unrender.Turn.stream"]').waitFor({ state: "visible" });
+    const height = await page.evaluate(() => document.documentElement.scrollHeight);
+    await page.close();
+    return height < 16_000 || height;
+  },
+  async "the film shows another model"() {
+    const page = await open(`${url}index.html`);
+    const before = await page.evaluate(() => document.documentElement.scrollHeight);
+    await page.selectOption(".home-bar select", { label: "MiniMax M3" });
+    const shown = await page.locator(".home-take", { hasText: "<mm:think>" }).isVisible();
+    const after = await page.evaluate(() => document.documentElement.scrollHeight);
+    await page.close();
+    return (shown && before === after) || { shown, before, after };
+  },
   async "the search finds no sources"() {
     const page = await open(`${url}index.html`);
     await page.click('input[name="query"]');

@@ -1,6 +1,6 @@
 """Derived formats against the vendors' templates: each answer written from the format is the one that the template renders.
 
-Rules: white space counts, except where `LOOSE` says why it cannot. A shape that a template does not show is not judged.
+Rules: whitespace counts, except where `LOOSE` says why it cannot. A shape that a template does not show is not judged.
 An entry of `NOT_REBUILT` that comes out right after all is a failure, too.
 """
 
@@ -90,7 +90,7 @@ _UNEVEN = {
     "vllm-llama4_json": "a line break before the header of calls and prompts, none before that of content",
 }
 LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES}
-"""Templates whose white space differs between shapes, so that no joint fits all."""
+"""Templates whose whitespace differs between shapes, so that no joint fits all."""
 
 
 @cache

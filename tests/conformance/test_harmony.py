@@ -143,7 +143,7 @@ ANSWERS = {
     "empty": FINAL + "<|return|>",
     "reasoning": REASONED + FINAL + "Yes.<|return|>",
     "reasoning in two messages": REASONED + REASONED + FINAL + "Yes.<|return|>",
-    "white space": REASONED.replace("Hm.", "  Hm.\n\n") + FINAL + "\n Yes. \n<|return|>",
+    "whitespace": REASONED.replace("Hm.", "  Hm.\n\n") + FINAL + "\n Yes. \n<|return|>",
     "special characters": FINAL + "a <b> & {x} é 😀 \n\n <|start| |> to=functions.now</think>\n<|return|>",
     "constrained": "<|channel|>final <|constrain|>json<|message|>" + '{"a": [1]}<|return|>',
     "preamble": PREAMBLE + "First." + HEAD + FINAL + "Then.<|return|>",

@@ -1,7 +1,7 @@
 """Recorded outputs give the recorded messages, at every chunking: of real models, of legacy formats, and where engines were compared.
 
 Rules: content and reasoning are compared stripped, arguments as JSON values (those of a call that is not finished as text, without
-trailing white space), ids where the format carries one, but not those of the reference's counter. `disagreements.toml` lists the cases
+trailing whitespace), ids where the format carries one, but not those of the reference's counter. `disagreements.toml` lists the cases
 that are argued; a case listed there must differ, so that no entry outlives its reason. A partial legacy case that expects nothing
 means that the reference withheld everything: releasing a beginning of the text, or a whole call, counts as right. The compared engines
 do not repeat the text of a call that dies, so calls are read there as they are written, and failed ones are left out. Recovery cases keep

@@ -35,7 +35,7 @@ def test_ours_are_right_at_least_as_often() -> None:
 
 @pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
 def test_right_is_what_was_rendered() -> None:
-    """A response template that trims texts loses those with white space at their ends, and nothing else."""
+    """A response template that trims texts loses those with whitespace at their ends, and nothing else."""
     ours = ChatTemplate.from_file(OWN).response_template().template
     trims = {
         name: {**field, "content_args": {}} for name, field in ours["fields"].items() if field["content"] == "text"
@@ -45,5 +45,5 @@ def test_right_is_what_was_rendered() -> None:
     readings = exports.compare(exports.Pair(path=OWN, name="trimming", response_template=trimming)).readings
 
     lost = {it.kind for it in readings if it.ours.whole == it.meant != it.theirs.whole}
-    assert lost == {"white space around content", "white space around reasoning"}
+    assert lost == {"whitespace around content", "whitespace around reasoning"}
     assert exports.right(readings, exports.ours) == (len(readings), len(readings))

@@ -1,7 +1,7 @@
 """Hypothesis strategies for Formats over the whole space of `unrender.format`, with tools to call in them.
 
 Strategy: what is drawn is plain data, as `Format.from_dict` reads it. Most markers are new and of a common shape; some are
-odd (a letter, a bracket, white space, a quote) and some are drawn again, whole or in part, so that markers collide. Data
+odd (a letter, a bracket, whitespace, a quote) and some are drawn again, whole or in part, so that markers collide. Data
 that no Format may hold is drawn on purpose, too: it has to be refused by the name of a field.
 """
 

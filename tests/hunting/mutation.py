@@ -80,7 +80,7 @@ def _swapped(pattern: re.Pattern[str]) -> Mutation:
 
 
 def _trim(block: str, random: Random) -> str:
-    """Turn white-space control on or off at one end of a block."""
+    """Turn whitespace control on or off at one end of a block."""
     if random.random() < 0.5:
         return block[:2] + block[3:] if block[2:3] == "-" else f"{block[:2]}-{block[2:]}"
     return block[:-3] + block[-2:] if block[-3:-2] == "-" else f"{block[:-2]}-{block[-2:]}"

@@ -1,7 +1,7 @@
 """Model outputs, mutated → every promise of the parser: the third generator of hunts.
 
 Strategy: outputs come from the families, from samples of the formats in `tests/formats`, and from the recorded cases where
-they are at hand. Markers, quotes, braces, white space and odd characters are deleted, doubled, swapped, cut off and put in.
+they are at hand. Markers, quotes, braces, whitespace and odd characters are deleted, doubled, swapped, cut off and put in.
 What is read whole must be read the same in single characters and in random chunks, through a copy and through a saved
 state; it must add up, and arguments of complete calls must be JSON objects. An input is JSON: the reading's name, the text,
 and the seed of the chunks.

@@ -59,7 +59,7 @@ def named(outcome: Outcome, text: str) -> None:
     calls = outcome.message.tool_calls
     keys = {key for call in calls_under_spans(outcome.message) for key in _keys(json.loads(call.arguments_json))}
     for name in outcome.under(text, "name"):
-        # Where white space may be missing, the name of the first argument comes right after the call's.
+        # Where whitespace may be missing, the name of the first argument comes right after the call's.
         rests = [meant.removeprefix(call.name) for call in calls for meant in _meanings(name)]
         known = any(not rest or rest.strip().strip("\"'") in keys for rest in (*_meanings(name), *rests))
         expect("a name that names nothing", known, name, calls)

@@ -6,7 +6,7 @@ Format as data, and it holds for every Format, every text and every way of feedi
 - spans cover the text, without gap or overlap, to its end;
 - the text under spans of content is the message's content, and so for reasoning;
 - text that could not be read is in the content, in a failed call, or in a report;
-- spans of markers hold only words that the Format declares, those of layout only white space;
+- spans of markers hold only words that the Format declares, those of layout only whitespace;
 - what a complete call has under its spans of arguments is in its arguments, which are one JSON object (`arguments`);
 - events add up to the message, and every way of feeding gives the same (`feeding`).
 
@@ -112,7 +112,7 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
         for piece in outcome.under(text, role):
             expect("text that is left out", not _left_out(piece, outcome), piece, outcome.spans)
     blank = "".join(outcome.under(text, "layout"))
-    expect("layout that is not white space", not blank.strip(), blank)
+    expect("layout that is not whitespace", not blank.strip(), blank)
 
 
 def _left_out(piece: str, outcome: Outcome) -> str:

@@ -68,7 +68,7 @@ def test_what_is_right_is_right() -> None:
         (roles(Role.CONTENT, Role.MALFORMED), "content that is not the text under its spans"),
         (roles(Role.CONTENT, Role.LAYOUT), "content that is not the text under its spans"),
         (roles(Role.ARGUMENT, Role.MALFORMED), "text that is left out"),
-        (roles(Role.ARGUMENT, Role.LAYOUT), "layout that is not white space"),
+        (roles(Role.ARGUMENT, Role.LAYOUT), "layout that is not whitespace"),
         (roles(Role.ARGUMENT, Role.MARKER), "a marker that the Format does not declare"),
         (roles(Role.ARGUMENT, Role.NAME), "a name that names nothing"),
         (arguments("{}"), "text of arguments that no call has"),

@@ -48,7 +48,7 @@ def test_no_more_is_held_than_the_opening_of_a_call(
 ) -> None:
     """In a standard output what is held back is at most what opens a call, its name included.
 
-    There is no content before the calls: with it, white space between them waits until it is known whether more follows.
+    There is no content before the calls: with it, whitespace between them waits until it is known whether more follows.
     """
     output = family.outputs[0].replace(CONTENT, "")
     held = held_back(Parser(family.format, REQUEST, prompt=family.prompt, policy=AS_WRITTEN), output)

@@ -11,7 +11,7 @@ import pytest
 from letters import Letters
 
 from unrender import ChatTemplate, Policy, RequestError, TemplateError
-from unrender.batch import Reader
+from unrender.batch import Reader, rescue
 from unrender.integrations.transformers import chat_template, read_ids
 from unrender.lint import lint
 from unrender.signatures import checked, did_you_mean
@@ -25,6 +25,12 @@ TEMPLATES: Any = ChatTemplate
 TEMPLATE: Any = ChatTemplate.from_string(SOURCE)
 TURN: Any = TEMPLATE.prepare([USER])
 READ_IDS: Any = read_ids
+OBJECTS = ChatTemplate.from_string(
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}"
+    "{% for k, v in c.function.arguments.items() %}<{{ k }}>{{ v }}{% endfor %}</call>{% endfor %}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+BROKEN = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1, "b'}}]}
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "the constructor": (lambda: TEMPLATES("a.jinja"), r'loaded: .*found \'a\.jinja\'; use .*from_file\("a\.jinja"\)'),
     "a path as a source": (lambda: TEMPLATES.from_string(Path("a")), r"source: expected text, found PosixPath\('a'\)"),
@@ -36,6 +42,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a misspelled tool choice": (lambda: TEMPLATE.prepare([USER], tool_choice="requierd"), "found 'requierd'; did you mean 'required'"),
     "a misspelled engine": (lambda: TURN.constraint("vlm"), r"engine: expected one of \[.*, found 'vlm'; did you mean 'vllm'"),
     "a policy": (lambda: TEMPLATE.prepare([USER], policy=Policy()), r"policy: not an argument of prepare\(\); use turn\.parser"),
+    "a prompt before the ids": (lambda: READ_IDS(TURN, Letters(), [1, *map(ord, TURN.prompt + "Hi")]), r"ids: expected an answer, found the prompt"),
+    "a stream that was not read": (lambda: TURN.stream(["Hi"]).message, "message: no chunk was read yet"),
+    "a misspelled variable": (lambda: Reader(TEMPLATE, tool=[]), r"tool: unknown argument.*; did you mean 'tools'\?"),
+    "a format's variable": (lambda: Reader(TEMPLATE.format, x=1), "x: a format has no variables; pass a template"),
+    "a batch without answers": (lambda: Reader(TEMPLATE)({"texts": ["a"]}), r"batch: .* 'text' .*found \['texts'\]; did you mean 'texts'"),
+    "arguments nobody wrote": (lambda: assistant_mask(OBJECTS, [USER, BROKEN]), r"messages\[1\]\.tool_calls: expected JSON arguments"),
     "a text as a list": (lambda: lint(TEMPLATE, ignore="x"), r'ignore: expected a list of texts, found \'x\'; use \["x"\]'),
     "a text as a record": (lambda: Reader(TEMPLATE).read("hello"), r"record: expected a mapping, found 'hello'"),
     "a batch of ids": (lambda: READ_IDS(TURN, Letters(), [[1, 2]]), r"ids\[0\]: expected an integer, found \[1, 2\]"),
@@ -65,6 +77,14 @@ def test_a_source_is_no_path():
     """The error says which function takes a source."""
     with pytest.raises(TemplateError, match="found Jinja source; use ChatTemplate.from_string"):
         ChatTemplate.from_pretrained(SOURCE)
+
+
+def test_a_text_alone_is_rescued():
+    """A server's content may be passed without its message."""
+    tools = [{"name": "now", "parameters": {"type": "object"}}]
+    text = 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+
+    assert [call.name for call in rescue(text, tools).tool_calls] == ["now"]
 
 
 def test_warnings_point_to_the_caller():

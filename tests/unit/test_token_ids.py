@@ -74,7 +74,7 @@ def chunks(tokenizer: Tokenizer, *parts: str | int) -> list[tuple[str, list[int]
         if isinstance(part, int):
             pairs.append((tokenizer.decode([part], skip_special_tokens=False), [part]))
         else:
-            pairs += [(letter, [tokenizer.token_to_id(letter.replace(" ", "Ġ")) or 0]) for letter in part]
+            pairs += [(letter, tokenizer.encode(letter).ids) for letter in part]
     return pairs
 
 

@@ -82,7 +82,7 @@ def _described(prompt: str, match: re.Match[str]) -> Example:
     # In `<calls>[{"name": …}]</calls>`, the brackets are part of the section. Look for markers outside the brackets.
     if listed := before.rstrip().endswith("["):
         before, after = before.rstrip()[:-1], after.partition("]")[2]
-    # In `Return <fn>\n{…}\n</fn>.`, `<fn>` and its closer are the call's markers, including the white space inside them.
+    # In `Return <fn>\n{…}\n</fn>.`, `<fn>` and its closer are the call's markers, including the whitespace inside them.
     left, right = lexemes(before.rstrip()), lexemes(after.lstrip())
     opener = closer = ""
     if left and right and is_tag(left[-1]) and right[0] in closers_of(left[-1]):

@@ -261,12 +261,12 @@ def _joints(
 ) -> dict[str, Any]:
     """Return the joints between the parts of a turn, and whether calls come first.
 
-    `lead` is the white space before the content's wrapper.
+    `lead` is the whitespace before the content's wrapper.
     """
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
     empty = reasoning.reasoning.empty
     # If no rendering shows reasoning before calls, use the joint before content. In `<t></t>\nHi` and `<call>`, an empty block occurs only
-    # before content, so the white space after the block belongs to content.
+    # before content, so the whitespace after the block belongs to content.
     is_contents = empty and openings.calls is not None and not openings.calls.startswith(empty)
     unseen = "" if openings.reasoning is not None or is_contents else reasoning.to_content
     without_thinking = openings.calls_no_thinking or ""
@@ -291,7 +291,7 @@ def _token(appended: str) -> str:
 
 
 def _space(opening: str | None) -> str:
-    """Return the opening if it consists of white space only, otherwise an empty string."""
+    """Return the opening if it consists of whitespace only, otherwise an empty string."""
     return opening if opening and opening.isspace() else ""
 
 

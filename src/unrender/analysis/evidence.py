@@ -28,49 +28,56 @@ _WHEN: Mapping[str, Callable[[Format], bool]] = {
 """Conditions under which a comparison applies to a format, by name."""
 _WORDS = {
     "prompt": "the generation prompt",
-    "prompt_off": "the same, with thinking off",
+    "prompt_off": "the generation prompt with thinking off",
     "whole": "an answer of content, with its header",
     "content": "content",
     "reasoned": "reasoning and content",
-    "cut": "content up to and after a closer of reasoning",
+    "cut": "content that contains an end marker of reasoning",
     "call": "a call",
     "reasoned_call": "reasoning and a call",
     "mixed": "content and a call",
     "two_calls": "two calls",
     "long_call": "a call with two arguments",
     "empty_call": "a call without arguments",
-    "many": "a call with values of many kinds",
+    "many": "a call with values of several types",
     "other_name": "a call of another function",
     "other_id": "a call with another id",
     "other_key": "a call with another argument",
     "other_value": "a call with another value",
     "numeral": "a call with the same digits as a string",
 }
-_HEADER = "what do the generation prompt and all answers to one question begin with?"
-_PREFILL = "what does the generation prompt write after the header?"
-_NO_ARGUMENTS = "what is around all arguments, and what when there are none?"
+_HEADER = "the text that starts the generation prompt and each answer"
+_PREFILL = "the text after the header in the generation prompt"
+_NO_ARGUMENTS = "the text around all arguments, and the text without arguments"
 _COMPARISONS = (
     ("always", "", "turn.headers", _HEADER, "prompt", "whole"),
-    ("reasoning", "R1", "reasoning", "what is around reasoning?", "content", "reasoned"),
-    ("reasoning", "R1", "reasoning", "what of content is cut off?", "content", "cut"),
+    ("reasoning", "R1", "reasoning", "the markers around reasoning", "content", "reasoned"),
+    ("reasoning", "R1", "reasoning", "the text that the template removes from content", "content", "cut"),
     ("prefill", "R2", "turn.prefill", _PREFILL, "prompt", "prompt_off"),
-    ("both", "R3", "reasoning.mode", "where does reasoning occur?", "reasoned", "reasoned_call"),
-    ("always", "C1", "content", "what is around content?", "content", "call"),
-    ("reasoning", "C1", "content", "is it there after reasoning?", "content", "reasoned"),
-    ("calls", "C1", "content_with_calls", "is it there beside calls?", "content", "mixed"),
-    ("calls", "T1", "tools.mode", "what is a call made of?", "content", "call"),
-    ("calls", "T2", "tools.call_start", "what is written once, and what for each call?", "call", "two_calls"),
-    ("calls", "T3", "tools.function", "what is around the function's name?", "call", "other_name"),
-    ("calls", "T4", "tools.arguments.codec", "how are values of every kind written?", "call", "many"),
-    ("calls", "T5", "tools.arguments.separator", "what is between arguments?", "call", "long_call"),
+    ("both", "R3", "reasoning.mode", "the answers that contain reasoning", "reasoned", "reasoned_call"),
+    ("always", "C1", "content", "the markers around content", "content", "call"),
+    ("reasoning", "C1", "content", "content after reasoning", "content", "reasoned"),
+    ("calls", "C1", "content_with_calls", "content in answers with calls", "content", "mixed"),
+    ("calls", "T1", "tools.mode", "the text that a call adds", "content", "call"),
+    (
+        "calls",
+        "T2",
+        "tools.call_start",
+        "the markers around all calls, and the markers around each call",
+        "call",
+        "two_calls",
+    ),
+    ("calls", "T3", "tools.function", "the text around the function's name", "call", "other_name"),
+    ("calls", "T4", "tools.arguments.codec", "the notation of values", "call", "many"),
+    ("calls", "T5", "tools.arguments.separator", "the separator between arguments", "call", "long_call"),
     ("calls", "T6", "tools.arguments.when_empty", _NO_ARGUMENTS, "call", "empty_call"),
-    ("calls", "T7", "tools.call_id", "where does the call's id stand?", "call", "other_id"),
-    ("tagged", "A1", "tools.arguments.entry", "what is around an argument's name?", "call", "other_key"),
-    ("tagged", "A2", "tools.arguments.entry", "what is around a value?", "call", "other_value"),
-    ("calls", "A3", "tools.arguments.codec", "what tells a string from a number?", "call", "numeral"),
+    ("calls", "T7", "tools.call_id", "the position of the call's id", "call", "other_id"),
+    ("tagged", "A1", "tools.arguments.entry", "the text around an argument's name", "call", "other_key"),
+    ("tagged", "A2", "tools.arguments.entry", "the text around a value", "call", "other_value"),
+    ("calls", "A3", "tools.arguments.codec", "the difference between a string and a number", "call", "numeral"),
 )
-"""Comparisons, each with a condition (a key of `_WHEN`), a short name, the part of the format, a question, and two renderings (keys of
-`_WORDS`).
+"""Comparisons, each with a condition (a key of `_WHEN`), a short name, the part of the format, what the comparison shows, and two renderings
+(keys of `_WORDS`).
 """
 
 
@@ -90,9 +97,9 @@ def collect_evidence(
     shown = {name: Shown(what=_WORDS[name], text=text[:MAX_REMARK]) for name, text in texts.items() if text is not None}
     return tuple(
         Evidence(
-            part=part, comparison=name, finding=question, left=shown[left], right=shown[right], rule=rules.get(name, "")
+            part=part, comparison=name, finding=finding, left=shown[left], right=shown[right], rule=rules.get(name, "")
         )
-        for when, name, part, question, left, right in _COMPARISONS
+        for when, name, part, finding, left, right in _COMPARISONS
         if left in shown and right in shown and _WHEN[when](fmt)
     )
 
@@ -112,13 +119,13 @@ def tell(analysis: Analysis, *, part_opener: str) -> None:
         if value != item.default:
             _log.debug("capability %s: %r", item.name, value)
     if part_opener:
-        _log.debug("every part of an answer begins with %r: asked again with that in mind", part_opener)
+        _log.debug("every part of an answer starts with %r, so the template was analysed a second time", part_opener)
     for found in analysis.evidence:
         value = _shown(attrgetter(found.part)(analysis.format))
         name, rule = f"{found.comparison} " * bool(found.comparison), f" decided by: {found.rule}" * bool(found.rule)
-        _log.debug("%s%s: %s; asked: %s%s", name, found.part, value, found.finding, rule)
+        _log.debug("%s%s: %s; from %s%s", name, found.part, value, found.finding, rule)
     for name in analysis.format.declared:
-        _log.debug("declared format %s: its evidence is there, and it adds something", name)
+        _log.debug("declared format %s applies, and adds to the derived format", name)
     for diagnostic in analysis.diagnostics:
         _log.debug("not determined: %s", diagnostic)
     _log.debug("derived from %d renderings", analysis.renderings)

@@ -1,6 +1,6 @@
 """Checks a derived format: rebuilds answers from the format, and makes sure that every prompt can be answered.
 
-Rules: an answer that isn't rebuilt as the template rendered it raises a doubt, unless only white space differs. A call syntax with which no
+Rules: an answer that isn't rebuilt as the template rendered it raises a doubt, unless only whitespace differs. A call syntax with which no
 call can be reproduced is dropped. If a prompt ends in text that no answer starts with, this text becomes another header.
 """
 
@@ -22,7 +22,7 @@ from unrender.proof.claims import possible_format
 
 
 def find_doubts(answers: Answers, frame: TurnFrame, fmt: Format) -> Mapping[str, str]:
-    """Map each shape of answer that the format doesn't reproduce, e.g. `one call`, to a message. White space is ignored."""
+    """Map each shape of answer that the format doesn't reproduce, e.g. `one call`, to a message. Whitespace is ignored."""
     doubts: dict[str, str] = {}
     for shape, (name, said) in shapes().items():
         body = getattr(answers, shape)

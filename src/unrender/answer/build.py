@@ -24,25 +24,31 @@ from unrender.messages.wire import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"
-"""Default white space after reasoning, used if the format doesn't define the reasoning markers. Most models generate a blank line."""
+"""Default whitespace after reasoning, used if the format doesn't define the reasoning markers. Most models generate a blank line."""
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """Matches a special token at the end of a string."""
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 
 
 def answer_of(
-    format: Format, request: Request, known: Collection[Reasoning] = (), siblings: Iterable[CallSyntax] = ()
+    format: Format,
+    request: Request,
+    known: Collection[Reasoning] = (),
+    siblings: Iterable[CallSyntax] = (),
+    *,
+    alone: bool = False,
 ) -> Answer:
     """Return the tree of one answer, from the end of the assistant's header to the end of the turn.
 
     `known` contains reasoning markers that are also parsed at the start of an answer if the format doesn't define them. `siblings` contains
-    call syntaxes of other formats that are also parsed.
+    call syntaxes of other formats that are also parsed. If `alone` is True, such calls count only if they are the whole answer.
     """
     calls = calls_of(format, request)
     # Text between content markers is always content, so the model has to close the content before it calls a tool.
-    foreign = siblings if calls and format.content.mode is ContentMode.PLAIN else ()
+    free = calls and format.content.mode is ContentMode.PLAIN and request.response_schema is None
+    foreign = siblings if free else ()
     others = (calls_in_syntax(format, syntax) for syntax in foreign if syntax not in format.syntaxes)
-    calls += [replace(found, tools=offered(request), sibling=True, whole=True) for found in others]
+    calls += [replace(found, tools=offered(request), sibling=True, whole=True, alone=alone) for found in others]
     own = next((found for found in calls if found.own), None)
     answer = replace(
         _frame(format),
@@ -88,7 +94,7 @@ def _parts(
 
 
 def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
-    """Return reasoning between the given markers, and the white space after it."""
+    """Return reasoning between the given markers, and the whitespace after it."""
     declared = markers is format.reasoning
     turn = format.turn
     elsewhere = (turn.end, *turn.ends, *turn.headers, *(getattr(turn, joint) for joint in _JOINTS), *format.ignored)
@@ -177,7 +183,7 @@ def _empty_calls(format: Format) -> Iterator[Calls]:
 def calls_in_syntax(format: Format, syntax: CallSyntax, closing: Collection[str] = ()) -> Calls:
     """Return the node for calls in the given syntax. `closing` contains markers that end a turn or are dropped."""
     turn, own, split = format.turn, syntax is format.tools, _splitter(syntax)
-    # The white space before a call may be missing, e.g. in `Hi <call>` and `</think>\n\n<call>`.
+    # The whitespace before a call may be missing, e.g. in `Hi <call>` and `</think>\n\n<call>`.
     joints = _before_calls(turn)
     leads = sorted(dict.fromkeys(map(_layout, joints)), key=len, reverse=True)
     # If calls have no start marker, the words between content and a call mark its start, e.g. ` to=` in `to=f {…}`.
@@ -354,14 +360,14 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 
 def _after_reasoning(turn: TurnTexts) -> str:
-    """Return the longest white space between reasoning and content. White space before calls is part of the calls."""
-    # Return the white space before calls, which may be longer, only if it starts with the white space before content.
+    """Return the longest whitespace between reasoning and content. Whitespace before calls is part of the calls."""
+    # Return the whitespace before calls, which may be longer, only if it starts with the whitespace before content.
     to_content, to_tools = map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools))
     return to_tools if to_tools.startswith(to_content) else to_content
 
 
 def _layout(joint: str) -> str:
-    """Return the joint if it consists of white space, else ""."""
+    """Return the joint if it consists of whitespace, else ""."""
     return "" if joint.strip() else joint
 
 
@@ -369,7 +375,7 @@ def _layout(joint: str) -> str:
 
 
 def ending(format: Format) -> Node:
-    """Return a node for the white space between a closing marker and the end-of-turn token. The start of the white space may be missing."""
+    """Return a node for the whitespace between a closing marker and the end-of-turn token. The start of the whitespace may be missing."""
     # An answer before `\n<end>` ends with `\n`, unless the engine strips this line break together with `<end>`.
     before = _frame(format).trail
     ways = tuple(Literal(before[at:]) for at in range(len(before) + 1))
@@ -403,7 +409,7 @@ class _Order:
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, Until(self.stops))
         start, end = self.format._opening, markers.end
-        # Empty reasoning, e.g. `<think></think>`, may be part of the prompt. The white space or words after it are optional.
+        # Empty reasoning, e.g. `<think></think>`, may be part of the prompt. The whitespace or words after it are optional.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
         # Skip empty reasoning that ends with a word, because the answer's first word would be glued to it.
         joints = [
@@ -457,7 +463,7 @@ class _Order:
         """
         turn = self.format.turn
         content = self.content(to_content, wrapper)
-        # Free text includes the white space before the end of the turn, but JSON and content with a closing marker don't.
+        # Free text includes the whitespace before the end of the turn, but JSON and content with a closing marker don't.
         closed = wrapper.end.strip() or self.request.response_schema is not None
         ended = ending(self.format) if closed else EMPTY
         if self.calls is None:

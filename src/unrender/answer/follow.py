@@ -1,7 +1,7 @@
 """Computes the FOLLOW sets of calls: the text that may come after a name, after a value, and after all arguments.
 
 Rule: the parser accepts more than the grammar generates. Generated raw values contain none of the strings that `written_stops` returns. The
-parser matches the end of a value in pieces, with optional white space between them.
+parser matches the end of a value in pieces, with optional whitespace between them.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tupl
 
 
 def _written_after(calls: Calls) -> tuple[str, ...]:
-    """Return the strings that may follow the last argument of a call, stripped of white space."""
+    """Return the strings that may follow the last argument of a call, stripped of whitespace."""
     # `f(a=1)` ends at `)`. If the arguments have no closing marker, they end at the end of the call. If the call has no end marker either,
-    # its arguments end at the next call or at the end of all calls. White space alone doesn't end arguments, since text may contain line
+    # its arguments end at the next call or at the end of all calls. Whitespace alone doesn't end arguments, since text may contain line
     # breaks.
     function = calls.function
     further = calls.separator.text + calls.call_open.text + literal_of(function[0])
@@ -83,7 +83,7 @@ def _written_after(calls: Calls) -> tuple[str, ...]:
 def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow:
     """Return a finder for the ends of values that have no end marker.
 
-    `ends` contains the end-of-turn markers. `trail` is white space that may precede an end-of-turn marker.
+    `ends` contains the end-of-turn markers. `trail` is whitespace that may precede an end-of-turn marker.
     """
     arguments, function = calls.arguments, calls.function
     name, at = function.index(Slot.NAME), function.index(Slot.ARGUMENTS)
@@ -153,7 +153,7 @@ def after_entries(calls: Calls) -> list[str]:
 
 
 def after_value(calls: Calls) -> list[str]:
-    """Return the strings that end a raw value, with all, some or none of their leading white space."""
+    """Return the strings that end a raw value, with all, some or none of their leading whitespace."""
     arguments, closer = calls.arguments, calls.arguments.closer
     if closer:
         texts = [closer.lead + text for text in (*(it.core for it in closer.spelled), *after_closer(calls))]
@@ -164,7 +164,7 @@ def after_value(calls: Calls) -> list[str]:
             arguments.close.text,
         )
         texts = [*(closer.text + text.rstrip() for text in between if text.strip()), *after_arguments(calls)]
-    # White space before the closer, e.g. the line break in `\n</v>`, isn't part of the value and is optional.
+    # Whitespace before the closer, e.g. the line break in `\n</v>`, isn't part of the value and is optional.
     variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
     return [*variants, *(form for _, form in arguments.codec.escapes)]
 
@@ -200,7 +200,7 @@ def call_signs(calls: Calls) -> Iterator[str]:
         yield chain[0].core
     elif not said or not calls.envelope:
         yield from _named(calls, chain, names)
-    # White space is allowed before the JSON in `[TOOL_CALLS][{...}`.
+    # Whitespace is allowed before the JSON in `[TOOL_CALLS][{...}`.
     if calls.envelope:
         yield from (head + space + bracket for head in said for space in ("", " ", "\n") for bracket in "[{")
 

@@ -1,4 +1,4 @@
-"""Splits literals into pieces that may be separated by white space, and recognizes literals that don't occur in prose."""
+"""Splits literals into pieces that may be separated by whitespace, and recognizes literals that don't occur in prose."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
 _KEYED_EDGE = re.compile(r'(?<=>)(?=\{)|(?<=\{)(?=")|(?<=":)(?=.)|(?<=",)(?=")|(?<=\})(?=<)')
-"""Matches the positions at which white space may be inserted: between the JSON tokens around a name, and between JSON and its markers."""
+"""Matches the positions at which whitespace may be inserted: between the JSON tokens around a name, and between JSON and its markers."""
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
 
 
 def tokens(text: str) -> list[str]:
-    """Split a literal into pieces that may be separated by any white space."""
+    """Split a literal into pieces that may be separated by any whitespace."""
     return [piece for word in text.split() for piece in _EDGE.split(word) if piece]
 
 
@@ -29,7 +29,7 @@ def json_tokens(text: str) -> list[str]:
     """Split a literal that contains JSON. Each bracket and key of the JSON becomes a separate piece."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
-    # White space may be inserted between the pieces. For example, `<call>{"name": ` is split into `<call>`, `{`, `"name"` and `:`.
+    # Whitespace may be inserted between the pieces. For example, `<call>{"name": ` is split into `<call>`, `{`, `"name"` and `:`.
     tail = _JSON_TAIL.search(text, start)
     end = tail.start() if tail else len(text)
     return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]

@@ -18,7 +18,7 @@ from unrender.messages.wire import Tool
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A literal that is generated as `text`. When a marker is parsed, white space is allowed between its pieces."""
+    """A literal that is generated as `text`. When a marker is parsed, whitespace is allowed between its pieces."""
 
     text: str = ""
     pieces: tuple[str, ...] = ()
@@ -27,26 +27,26 @@ class Marker:
     """Other spellings of the marker that the parser accepts. The spellings of a value's end marker are also generated."""
 
     def __bool__(self) -> bool:
-        """Return whether the marker contains more than white space."""
+        """Return whether the marker contains more than whitespace."""
         return bool(self.core)
 
     @property
     def core(self) -> str:
-        """The marker without leading and trailing white space."""
+        """The marker without leading and trailing whitespace."""
         return self.text.strip()
 
     @property
     def lead(self) -> str:
-        """The leading white space."""
+        """The leading whitespace."""
         return self.text[: len(self.text) - len(self.text.lstrip())]
 
     @property
     def after(self) -> str:
-        """The trailing white space."""
+        """The trailing whitespace."""
         return self.text[len(self.lead) + len(self.core) :]
 
     def before(self, piece: str) -> str:
-        """Return the white space before `piece`, which is one of the pieces."""
+        """Return the whitespace before `piece`, which is one of the pieces."""
         text = self.text[: self.text.find(piece)]
         return text[len(text.rstrip()) :]
 
@@ -57,12 +57,12 @@ class Marker:
 
     @property
     def guarded(self) -> bool:
-        """True if the marker ends with a letter and white space, so that it must not match inside a longer word."""
+        """True if the marker ends with a letter and whitespace, so that it must not match inside a longer word."""
         return bool(self.after) and self.core[-1:].isalnum()
 
     def variants(self) -> Iterator[str]:
-        """Yield the marker with all, some or none of its leading white space."""
-        # Models may generate less white space than the template: `\n\n<call>`, `\n<call>` or `<call>`.
+        """Yield the marker with all, some or none of its leading whitespace."""
+        # Models may generate less whitespace than the template: `\n\n<call>`, `\n<call>` or `<call>`.
         yield from (self.lead[at:] + self.core for at in range(len(self.lead) + 1))
 
 
@@ -83,7 +83,7 @@ class ReasoningPart(nodes.AnswerPart):
     open: Marker
     close: Marker
     joint: str
-    """The longest white space after the closing marker. Any further white space is text."""
+    """The longest whitespace after the closing marker. Any further whitespace is text."""
     holds_calls: bool = False
     """True if calls are generated inside reasoning. If False, calls inside reasoning are parsed, but never generated."""
     shared: bool = False
@@ -164,13 +164,15 @@ class Calls(nodes.AnswerPart):
     ends_turn: bool
     """True if the last closing marker also ends the turn. Engines stop at the marker and remove it."""
     leads: tuple[str, ...]
-    """White space before the calls, after content or reasoning, longest first. No entry is a suffix of another."""
+    """Whitespace before the calls, after content or reasoning, longest first. No entry is a suffix of another."""
     on_lines: bool
     """True if calls have no marker. After content, a line that starts with a tool's name is a call."""
     checked: bool = False
     """True if a call counts only if its arguments match the tool's schema."""
     sibling: bool = False
     """True for the syntax of another common format. Calls in this syntax must start a line, end the answer, and match their schemas."""
+    alone: bool = False
+    """True if calls in this syntax must also be the whole answer, without damage."""
     forbidden: bool = False
     """True if calls are forbidden. Empty blocks of calls between special tokens are ignored, and all other calls are text."""
     tools: tuple[Tool, ...] | None = None
@@ -257,9 +259,9 @@ class Answer:
     header: Marker
     """The header at the start of the answer, or the part of the header that prompts don't contain."""
     lead: str
-    """White space that may precede the answer."""
+    """Whitespace that may precede the answer."""
     trail: str
-    """White space that may follow the answer."""
+    """Whitespace that may follow the answer."""
     json: bool
     """True if content is JSON, possibly in a Markdown fence."""
     cleans: bool

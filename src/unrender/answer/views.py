@@ -184,7 +184,7 @@ class CallView:
         return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(prefix)
 
     def spaced(self, i: int) -> bool:
-        """Return whether white space is next to slot `i`."""
+        """Return whether whitespace is next to slot `i`."""
         parts = self.calls.function
         before, after = literal_of(parts[i - 1])[-1:] if i else "", literal_of(*parts[i + 1 : i + 2])[:1]
         return before.isspace() or after.isspace()

@@ -26,7 +26,7 @@ from unrender.format import Format
 from unrender.limits import MAX_CONTEXT
 from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
-from unrender.signatures import checked
+from unrender.signatures import checked, did_you_mean
 from unrender.types import Request
 
 # Share one encoder, since `json.dumps` would create an encoder for each row.
@@ -90,6 +90,14 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
+        if template_kwargs and self._template is None:
+            raise RequestError(
+                f"{next(iter(template_kwargs))}: a format has no variables; pass a template to the reader"
+            )
+        if template_kwargs and self._template is not None:
+            self._template.prepare(
+                _QUESTION, tools=self._tools or None, **template_kwargs
+            )  # Report misspelled names at once.
         self._bare: ChatTemplate | None = None  # This template is used only to convert tools.
         self._parsers: dict[Any, Parser] = {}
 
@@ -115,8 +123,12 @@ class Reader:
         """Return the columns of the batch and the additional columns, which replace columns of the same name.
 
         Columns are lists or numpy arrays of the same length. The additional columns are lists of strings without lone surrogates, which Arrow
-        couldn't store. Raises `RequestError` if the batch isn't a mapping.
+        couldn't store. Raises `RequestError` if the batch isn't a mapping, or has no column with answers.
         """
+        if not {self._columns["text"], self._columns["messages"]} & batch.keys():
+            expected = f"expected a column {self._columns['text']!r} or {self._columns['messages']!r}"
+            near = did_you_mean(self._columns["text"], batch)
+            raise RequestError(f"batch: {expected}, found {list(batch)!r:.80}{near or '; name it with text=…'}")
         readings = [self.read(record) for record in self._records(batch)]
         messages = [reading.message for reading in readings]
         columns = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from unrender.version import __version__
+from unrender.version import __version__, install_command
 
 __all__ = ["main"]
 
@@ -28,5 +28,5 @@ def main() -> None:
         parser = argparse.ArgumentParser("unrender", add_help=False)
         parser.add_argument("--version", action="version", version=f"unrender, version {__version__}")
         parser.parse_known_args()
-        parser.error("the command line needs the extra 'cli': pip install 'unrender[cli]'")
+        parser.error(f"the command line needs the extra 'cli': {install_command('cli')}")
     app(prog_name="unrender")

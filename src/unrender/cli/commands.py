@@ -14,7 +14,7 @@ from typing import Any, Never
 import click
 
 from unrender import __version__
-from unrender.cli.terminal import ending, escape_unencodable, logged, remark, remark_warning
+from unrender.cli.terminal import ending, escape_unencodable, logged, print_document, remark, remark_warning
 from unrender.errors import SchemaWarning
 from unrender.signatures import did_you_mean
 
@@ -49,7 +49,8 @@ class CommandGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            raise click.UsageError(error.message.rstrip(".") + did_you_mean(args[0], self._modules), ctx) from None
+            meant = did_you_mean(args[0], self._modules)
+            raise click.UsageError(error.message.rstrip(".") + meant if meant else error.message, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings."""
@@ -81,7 +82,7 @@ class Commands(CommandGroup):
         try:
             code = super().main(words, prog_name, **extra | {"standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message())
+            print_document(error.format_message())
             return 0
         except Exception as error:  # noqa: BLE001 - top-level handler
             return _code_of(error)

@@ -14,6 +14,7 @@ import click
 
 from unrender.cli.inputs import BadInput, load
 from unrender.cli.terminal import print_line, print_rows, remark
+from unrender.version import install_command
 
 if TYPE_CHECKING:
     from unrender.gateway.config import Config
@@ -115,7 +116,7 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise BadInput(f"{error.name} is missing: pip install 'unrender[{name}]'") from error
+        raise BadInput(f"{error.name} is missing: {install_command(name)}") from error
 
 
 def _model(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,14 +62,15 @@ def detect_format(text: str, tools: Sequence[Any]) -> Format | None:
 def rescue(message: Any, tools: Sequence[Any]) -> Message:
     r"""Return an assistant message with the tool calls that were left in its content, or at the end of its reasoning.
 
-    A message that already has calls, or contains no unambiguous call, is returned unchanged. `message` is a dict in OpenAI's format, or an
-    SDK object. Raises `RequestError` for a malformed message or tools.
+    A message that already has calls, or contains no unambiguous call, is returned unchanged. `message` is a dict in OpenAI's format, an SDK
+    object, or the content alone. Raises `RequestError` for a malformed message or tools.
 
     >>> tools = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]
     >>> message = {"role": "assistant", "content": 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'}
     >>> rescue(message, tools).tool_calls[0].name
     'now'
     """
+    message = {"role": "assistant", "content": message} if isinstance(message, str) else message
     [said, *others], _ = read_messages([message])
     if others or said.role != "assistant":
         raise RequestError(f"message.role: expected 'assistant', found {said.role!r:.60}")

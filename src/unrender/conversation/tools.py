@@ -26,6 +26,7 @@ from unrender.errors import RequestError
 from unrender.json_values import checked_list, checked_object, content_key, json_type
 from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
+from unrender.version import install_command
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """Keys for a tool's JSON Schema in the formats of OpenAI, Anthropic and MCP."""
@@ -136,7 +137,7 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
     try:
         pydantic = importlib.import_module("pydantic")
     except ImportError:
-        raise RequestError(f"{where}: a function as a tool needs pydantic: pip install 'unrender[tools]'") from None
+        raise RequestError(f"{where}: a function as a tool needs pydantic: {install_command('tools')}") from None
     try:
         schema = without_titles(pydantic.TypeAdapter(function).json_schema())
     except (pydantic.errors.PydanticUserError, NameError, TypeError, ValueError) as error:

@@ -145,7 +145,10 @@ class Writer:
         ]
         said = self._told(conversation)
         known, hopeless = foreseen(said, refused, self.plan.format), is_hopeless(said, refused)
-        attempt = replace(self, conceded=known)._attempt(conversation, said, asks=asks)
+        attempt = self._attempt(conversation, said, asks=asks)
+        # A refusal of one conversation is no proof for another: a template may count messages, and refuse every second one.
+        if attempt.fails and known:
+            attempt = replace(self, conceded=known)._attempt(conversation, said, asks=asks)
         if attempt.fails and not attempt.needs and (attempt.rendering.error or not hopeless):
             attempt = self._searched(conversation, said, attempt, asks=asks)
         if attempt.rendering.error and self.kwargs.switched and not attempt.rendering.exhausted and not attempt.needs:

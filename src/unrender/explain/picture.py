@@ -168,5 +168,5 @@ def calls_in_words(format: Format) -> str:
 
 
 def inline(text: str) -> str:
-    """Return a marker on one line, without the white space around it."""
+    """Return a marker on one line, without the whitespace around it."""
     return text.strip().replace("\n", "↵")

@@ -4,7 +4,7 @@ The result is the `response_template` of transformers, vLLM and SGLang: a JSON o
 This module creates the fields. `response_calls` creates the field for calls, and all patterns.
 
 Strategy: text that belongs to no other field is content, or reasoning if reasoning has no opener. Markers around content, joints and ends
-of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even white space left
+of turn *close* the content field. Closing an empty field has no effect. Openers and closers also match layout: even whitespace left
 between them would be a second region of content, and replace the first. For the same reason, reasoning opens only at the start of an answer
 or of a message within the answer. Openers at other positions are content, so no text is lost.
 

@@ -5,8 +5,8 @@ formats, the opener captures the function's name, and the text between opener an
 
 Rules:
 
-- White space at a marker's ends is layout. Next to verbatim text, a pattern matches at most as much white space as the marker has, to
-  preserve that text exactly. Elsewhere, a pattern matches any amount of white space.
+- Whitespace at a marker's ends is layout. Next to verbatim text, a pattern matches at most as much whitespace as the marker has, to
+  preserve that text exactly. Elsewhere, a pattern matches any amount of whitespace.
 - The patterns are for the `regex` package, which also finds a match that starts at the end of the text. The patterns also work with
   Python's `re`.
 - If JSON lacks keys that a transform needs, the entire message is lost. Therefore openers require the key of the arguments, and closers
@@ -51,7 +51,7 @@ def any_of(patterns: Iterable[str]) -> str:
 
 
 def at_most(layout: str) -> str:
-    r"""Return a pattern for white space that is at most as long as `layout`.
+    r"""Return a pattern for whitespace that is at most as long as `layout`.
 
     >>> at_most("\n\n")
     '\\s{0,2}'
@@ -108,7 +108,7 @@ def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iter
 
 
 def turn_ends(format: Format) -> list[str]:
-    """Return a pattern for each end of turn, including all white space after it."""
+    """Return a pattern for each end of turn, including all whitespace after it."""
     ends = [end for end in (format.turn.end, *format.turn.ends) if end.strip()]
     return [at_most(end[: len(end) - len(end.lstrip())]) + spelled(format, end) + ANYWHERE for end in ends]
 
@@ -348,7 +348,7 @@ def _arguments(arguments: ArgumentsPart) -> TemplateField:
     if isinstance(last, Slot) or notation.exported is ExportedNotation.CODE:
         raise ExportError("tool calls: they're written as code, with only code syntax between arguments")
     if not last or not first:
-        raise ExportError("tool calls: there is only white space between two arguments")
+        raise ExportError("tool calls: there is only whitespace between two arguments")
     value = _VALUES[notation.exported]
     return {"content": "xml-inline", "content_args": {"tag_pattern": _entry(arguments), "value_parser": value}}
 

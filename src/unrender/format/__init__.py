@@ -4,8 +4,8 @@
 exports use only the Format. Formats can be printed, saved, compared and edited by hand.
 
 Rules:
-- Text is literal: exactly what the model prints, e.g. `"</think>"`. White space at the ends of a marker and in joints is *layout*: it's
-  generated exactly and parsed tolerantly. To preserve verbatim text (reasoning, content, raw values), at most as much white space next to
+- Text is literal: exactly what the model prints, e.g. `"</think>"`. Whitespace at the ends of a marker and in joints is *layout*: it's
+  generated exactly and parsed tolerantly. To preserve verbatim text (reasoning, content, raw values), at most as much whitespace next to
   it is stripped as the literal contains.
 - The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers (`name_prefix`,
   `value_suffix`, …) are properties computed from the skeletons.

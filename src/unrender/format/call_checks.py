@@ -55,7 +55,7 @@ def _skeleton(parts: Skeleton, known: Sequence[Slot], arguments: Arguments, wher
         texts = [begins, arguments.when_empty or ""] if part is Slot.ARGUMENTS else [text_of(part)]
         joined = last in _WORDS and any(text[:1].isalnum() or text[:1] == "_" for text in texts)
         yield here, joined, f"expected no letter or digit right after `{last}`, found {texts[0]!r}"
-        # White space always ends a key, as in `KEY " " VALUE`, but not a value: `VALUE " " KEY` could be a single value that contains a
+        # Whitespace always ends a key, as in `KEY " " VALUE`, but not a value: `VALUE " " KEY` could be a single value that contains a
         # space.
         before = part if isinstance(part, Slot) or part.strip() or before is Slot.KEY else before
         last = part
@@ -213,7 +213,7 @@ def _codec(codec: Codec, where: str) -> Iterator[Invariant]:
     yield f"{where}.typed_by", unquoted != (codec.typed_by is not Typing.SYNTAX), typed
     yield f"{where}.indent", not 0 <= codec.indent <= MAX_SMALL, f"expected a number from 0 to {MAX_SMALL}"
     for name, text, core in (("item", codec.item_separator, ","), ("key", codec.key_separator, ":")):
-        yield f"{where}.{name}_separator", text.strip() != core, f"expected {core!r} with white space, found {text!r}"
+        yield f"{where}.{name}_separator", text.strip() != core, f"expected {core!r} with whitespace, found {text!r}"
     tagged = bool(codec.item_tag.strip()) == (codec.containers is Containers.XML)
     yield f"{where}.item_tag", not tagged, "expected a tag name exactly if containers are `xml`"
     bare = codec.containers is Containers.BARE and unquoted

@@ -6,7 +6,7 @@ bounded data. Then each part is checked, and finally conflicts between markers.
 Rules:
 - A valid Format is parsed, generated and exported without errors. A missing invariant is a bug in this module.
 - Each marker either starts a part, ends a part or separates two parts. Two markers with different roles must not have the same text if the
-  parser expects both at the same position. White space around markers, and JSON brackets after them, are ignored in this comparison.
+  parser expects both at the same position. Whitespace around markers, and JSON brackets after them, are ignored in this comparison.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def text_problem(text: str) -> str:
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()
-    # Check the longer of the two runs of white space at the marker's ends.
+    # Check the longer of the two runs of whitespace at the marker's ends.
     if core and len(text) - min(len(text.lstrip()), len(text.rstrip())) > MAX_LAYOUT:
-        return f"expected at most {MAX_LAYOUT} characters of white space at either end"
+        return f"expected at most {MAX_LAYOUT} characters of whitespace at either end"
     if not core and len(text) > MAX_LAYOUT:
-        return f"expected at most {MAX_LAYOUT} characters of white space, found {len(text)}"
+        return f"expected at most {MAX_LAYOUT} characters of whitespace, found {len(text)}"
     found = _RESERVED.search(text)
     return f"the character U+{ord(found.group()):04X} is reserved" if found else ""
 
@@ -68,9 +68,9 @@ def _rows(format: Format) -> Iterator[Invariant]:
     for where, text in (*_listed("turn.headers", turn.headers), *_listed("turn.ends", turn.ends)):
         yield where, not text.strip(), f"expected a marker, found {text!r}"
     for where, text in _joints(turn):
-        yield where, len(text.strip()) == 1, f"expected white space or a marker, found {text!r}"
+        yield where, len(text.strip()) == 1, f"expected whitespace or a marker, found {text!r}"
     layout = turn.start_to_content
-    yield "turn.start_to_content", layout.strip(), f"expected white space, found {layout!r}"
+    yield "turn.start_to_content", layout.strip(), f"expected whitespace, found {layout!r}"
     yield from _reasoning(reasoning)
     yield from _content(format.content, "content")
     if format.content_with_calls is not None:
@@ -81,7 +81,7 @@ def _rows(format: Format) -> Iterator[Invariant]:
     listed = [*_listed("ignored", format.ignored), *_listed("preserved_tokens", format.preserved_tokens)]
     for at, spelling in enumerate(format.spellings):
         blank = spelling.marker != spelling.marker.strip() or not spelling.marker
-        expected = f"expected a marker without white space around it, found {spelling.marker!r}"
+        expected = f"expected a marker without whitespace around it, found {spelling.marker!r}"
         yield f"spellings[{at}].marker", blank, expected
         listed += _listed(f"spellings[{at}].others", spelling.others)
     for where, text in listed:
@@ -224,7 +224,7 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Invariant]:
         joints["reasoning.unseen"] = layout
     spaced = any(text[:1].isspace() for text in joints.values())
     for name, text in joints.items():
-        yield name, spaced and not text, f"expected white space after {core!r}, as it ends in a letter"
+        yield name, spaced and not text, f"expected whitespace after {core!r}, as it ends in a letter"
 
 
 def _syntax(tools: CallSyntax, where: str) -> Iterator[Invariant]:
@@ -280,7 +280,7 @@ def _listed(where: str, markers: Iterable[str]) -> list[NamedMarker]:
 
 
 def _cores(named: Iterable[NamedMarker]) -> list[NamedMarker]:
-    """Return the non-blank markers without surrounding white space and trailing brackets."""
+    """Return the non-blank markers without surrounding whitespace and trailing brackets."""
     # `<tool_call>[{` and `<tool_call>` are the same marker, because the bracket may be the start of the arguments.
     cores = ((where, text.strip().rstrip("[{ \n") or text.strip()) for where, text in named)
     return [(where, core) for where, core in cores if core]

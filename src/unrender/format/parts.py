@@ -482,7 +482,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTexts:
-    """The texts around an answer, and the white space between its parts."""
+    """The texts around an answer, and the whitespace between its parts."""
 
     headers: tuple[str, ...] = ()
     """Texts between the last input message and the answer, one per kind of input, e.g. `<|im_start|>assistant\\n`. The shortest is first.
@@ -498,7 +498,7 @@ class TurnTexts:
     unasked: str = ""
     """A header, or the end of a header, that the model may generate although no generation prompt contains it, e.g. `<|assistant|>\\n`."""
     start_to_content: str = ""
-    """White space that precedes an answer in the history, but isn't part of the generation prompt."""
+    """Whitespace that precedes an answer in the history, but isn't part of the generation prompt."""
     reasoning_to_content: str = ""
     """Text between reasoning and content, e.g. two line breaks."""
     reasoning_to_tools: str = ""
@@ -511,7 +511,7 @@ class TurnTexts:
 
     @property
     def all_ends(self) -> tuple[str, ...]:
-        """The distinct texts that end a turn, without surrounding white space."""
+        """The distinct texts that end a turn, without surrounding whitespace."""
         return tuple(dict.fromkeys(text.strip() for text in (self.end, *self.ends) if text.strip()))
 
 

@@ -1,6 +1,6 @@
 """Splits texts into lexemes, and finds markers that are probably single tokens.
 
-A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character or one other character. Markers are never split.
+A lexeme is a `<tag>`, a `[MARKER]`, a word, one whitespace character or one other character. Markers are never split.
 """
 
 from __future__ import annotations

@@ -223,6 +223,6 @@ def _own() -> tuple[Declared, ...]:
 
 
 def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
-    """Return True if both syntaxes parse the same calls and differ at most in white space around markers."""
+    """Return True if both syntaxes parse the same calls and differ at most in whitespace around markers."""
     shapes = [(*tools.markers[:2], *tools.function, *tools.arguments.entry) for tools in (one, other)]
     return len({tuple(part if isinstance(part, Slot) else part.strip() for part in shape) for shape in shapes}) == 1

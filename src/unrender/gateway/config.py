@@ -167,7 +167,7 @@ def _meant(url: str) -> str:
     >>> _meant("localhost:8080")
     '; did you mean http://localhost:8080?'
     """
-    if Path(url).exists() or url.endswith((".jinja", ".json", ".gguf")):
+    if url and (Path(url).exists() or url.endswith((".jinja", ".json", ".gguf"))):
         return "; a file with weights is `path` or --gguf, and a template is `template` or --model"
     return f"; did you mean http://{url}?" if _ADDRESS.fullmatch(url) else ""
 

@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from difflib import get_close_matches
 from typing import Any
 
 from starlette.applications import Starlette
@@ -35,6 +34,7 @@ from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Ask
 from unrender.gateway.uploads import Gone
+from unrender.signatures import nearest
 from unrender.version import __version__
 
 _log = logging.getLogger("unrender.gateway")
@@ -150,7 +150,7 @@ def _hint(path: str) -> str:
     if end in known and path != end:
         what = "occurs twice" if path.count("/v1") > 1 else "is missing" if "/v1" not in path else "is not at its start"
         return f"; did you mean {end}? Check the base URL: /v1 {what}"
-    return f"; did you mean {near[0]}?" if (near := get_close_matches(path, known, 1, 0.8)) else ""
+    return f"; did you mean {near}?" if (near := nearest(path, known, cutoff=0.8)) else ""
 
 
 class Paths:
@@ -256,7 +256,7 @@ class Paths:
             "engines": {model.name: "not ready" if why else "ready" for model, why in found},
             "problems": problems,
             "grammars": {model.name: model.capabilities.dialect or None for model in models},
-            "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
+            "findings": {model.name: model.found.told() | {"warnings": _complaints(model)} for model in models},
         }
         return answered(status, Kind.BUSY.status if none else 200)
 

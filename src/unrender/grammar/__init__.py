@@ -167,7 +167,7 @@ def _check_bounds(minimum: int, maximum: int | None) -> None:
 
 @checked
 def space(text: str = "") -> Node:
-    """Return a node for white space. The node generates `text`, and accepts any white space, including none."""
+    """Return a node for whitespace. The node generates `text`, and accepts any whitespace, including none."""
     return nodes.Layout(text)
 
 

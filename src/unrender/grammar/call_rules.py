@@ -1,7 +1,7 @@
 """Writes a tool call as nodes: the function's skeleton, and its arguments with their names and values.
 
 Rules: arguments are in schema order or sorted by name, since templates use either order. Raw text never contains the value's end marker,
-with or without the white space before it, since the parser ends the value at either. If a codec can't express a part of a schema, that part
+with or without the whitespace before it, since the parser ends the value at either. If a codec can't express a part of a schema, that part
 is reported, and the grammar also allows other values.
 """
 

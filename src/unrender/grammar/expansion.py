@@ -131,7 +131,7 @@ class _Expander:
         return Speller(JSON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
 
     def run(self, calls: Calls) -> Node:
-        """Return the node of consecutive calls, without the white space before them."""
+        """Return the node of consecutive calls, without the whitespace before them."""
         markers = (calls.open, calls.call_open, calls.call_close, calls.separator, calls.close)
         start, call_open, call_close, separator, end = (Literal(marker.text) for marker in markers)
         call = Sequence((call_open, self.call(calls)))

@@ -77,7 +77,7 @@ _AT_MOST_ONE = {CallCount.ANY: CallCount.AT_MOST_ONE, CallCount.SOME: CallCount.
 
 
 def ends_of(turn: TurnTexts) -> tuple[str, ...]:
-    """Return the texts that end a turn, each with and without its leading white space."""
+    """Return the texts that end a turn, each with and without its leading whitespace."""
     texts = (form for end in (turn.end, *turn.ends) if end.strip() for form in (end.rstrip(), end.strip()))
     return tuple(dict.fromkeys(texts))
 

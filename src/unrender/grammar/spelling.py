@@ -108,7 +108,7 @@ class Speller:
         return self.common("space", lambda: _SPACE) if self.lexicon.flexible else EMPTY
 
     def separator(self, text: str) -> Node:
-        """Return a separator, surrounded by any white space if the lexicon is flexible."""
+        """Return a separator, surrounded by any whitespace if the lexicon is flexible."""
         if not self.lexicon.flexible:
             return Literal(text)
         name = {",": "comma", ":": "colon"}[text]
@@ -191,7 +191,7 @@ class Speller:
         return all_but(shape.excluded, alphabet, (least, most), rest)
 
     def constant(self, value: Any) -> Node:
-        """Return the node of a single value, with the same flexible white space as other values."""
+        """Return the node of a single value, with the same flexible whitespace as other values."""
         match value:
             case dict():
                 entries = [
@@ -236,7 +236,7 @@ class Speller:
         return self.row(Literal(opening), self.space(), *inside, Literal(closing))
 
     def row(self, *parts: Node) -> Node:
-        """Return the parts as a sequence. If white space between tokens isn't flexible, adjacent literals are merged."""
+        """Return the parts as a sequence. If whitespace between tokens isn't flexible, adjacent literals are merged."""
         return Sequence(parts) if self.lexicon.flexible else sequence_of(list(parts))
 
     def array(self, shape: shapes.Array, hint: str) -> Node:
@@ -320,7 +320,7 @@ def keywords_of(shape: Text) -> list[str]:
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
 _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""White space and punctuation, which a key without quotes doesn't contain."""
+"""Whitespace and punctuation, which a key without quotes doesn't contain."""
 
 
 class Extra(NamedTuple):
@@ -379,7 +379,7 @@ class SchemaRules(NamedTuple):
 
 
 def schema_grammar(schema: JsonSchema) -> SchemaRules:
-    """Return the grammar of JSON that matches `schema`, with any white space between tokens.
+    """Return the grammar of JSON that matches `schema`, with any whitespace between tokens.
 
     Properties keep the order of the schema, and optional ones may be omitted. Keywords that a grammar can't express are listed in
     `unsupported`. In that case, the grammar accepts more than the schema allows. Raises `GrammarError` if `schema` isn't a JSON Schema.

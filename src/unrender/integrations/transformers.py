@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Protocol, cast
 
-from unrender import ChatTemplate, Event, GrammarError, Message, Parser, TemplateError, Turn
+from unrender import ChatTemplate, Event, GrammarError, Message, Parser, RequestError, TemplateError, Turn
 from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.rendering.loading import LoadedTemplates
@@ -27,6 +27,10 @@ from unrender.signatures import checked
 from unrender.token_ids import Detokenizer, TokenParser, exact_options
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
+
+
+_PROMPT = 20
+"""Minimum length of a prompt that an answer doesn't repeat by chance, and maximum length of what a tokenizer adds before it."""
 
 
 class Decodes(Protocol):
@@ -84,10 +88,14 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
 
     `ids` is one sequence from `generate`, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`. Padding at the end is ignored.
     The text of a special token in ordinary tokens is text, as in "The tag `<think>` opens a thought". With `finish_reason="length"`, an
-    unclosed call counts as truncated. Model output never raises an error.
+    unclosed call counts as truncated. Model output never raises an error, but ids that still contain the prompt raise `RequestError`.
     """
+    ids = _unpadded(ids, tokenizer.pad_token_id)
+    text = Detokenizer(tokenizer).text(ids)
+    if len(turn.prompt) >= _PROMPT and turn.prompt in text[: len(turn.prompt) + _PROMPT]:  # A BOS may come first.
+        raise RequestError("ids: expected an answer, found the prompt in front of it; use ids[prompt_length:]")
     reader = TokenParser(turn.parser(), tokenizer)
-    reader.feed(_unpadded(ids, tokenizer.pad_token_id))
+    reader.feed(ids)
     reader.finish(finish_reason)
     return reader.message
 

@@ -154,7 +154,7 @@ class Symptom:
     """The template line at which rendering failed, or None if it didn't fail."""
 
 
-def excerpt(text: str, word: str) -> str:
+def last_use(text: str, word: str) -> str:
     """Return the last occurrence of `word` in a rendering, with the text around it."""
     at = text.rfind(word)
     return around(text, max(at, 0), at + len(word))

@@ -39,7 +39,7 @@ from unrender.lint.conversations import (
     Symptom,
     around,
     calling,
-    excerpt,
+    last_use,
     tool_result,
 )
 from unrender.proof.split import common_prefix
@@ -117,8 +117,8 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
             known = [*subject.template.facts.sets, "messages", "tools", "add_generation_prompt"]
             yield Symptom(f"{name!r} is undefined{did_you_mean(name, known)}", messages, line=rendering.line)
             return
-    for meant in ("messages", "tools"):
-        # `{% for message in mesages %}` writes nothing and raises no error, so look for misspelled names.
+    for meant in ("messages", "tools", "role", "content", "tool_calls", "arguments"):
+        # `{% for message in mesages %}` and `{{ message.contnet }}` write nothing and raise no error, so look for misspelled names.
         if name := _misspelled(subject, meant):
             lines = subject.template.source.splitlines()
             line = next(number for number, text in enumerate(lines, 1) if name in text)
@@ -126,9 +126,12 @@ def undefined_name(subject: Subject) -> Iterator[Symptom]:
 
 
 def _misspelled(subject: Subject, name: str) -> str:
-    """Return a similar variable that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
-    read = subject.template.variables if subject.template.source else ()
-    return "" if name in read else nearest(name, read, cutoff=_MISSPELLED)
+    """Return a similar name that the template uses instead of `name`. Returns "" if it uses `name` or nothing similar."""
+    facts = subject.template.facts
+    if not subject.template.source:
+        return ""
+    read = subject.template.variables if name in ("messages", "tools") else facts.attribute_names - {"tool_call_id"}
+    return "" if name in read or name in facts.string_constants else nearest(name, read, cutoff=_MISSPELLED)
 
 
 @_rule(
@@ -184,7 +187,7 @@ def _null_content(subject: Subject, message: OpenAIMessage) -> Iterator[Symptom]
     if null.error:
         yield _refused("`content: null` beside calls", null, messages)
     elif null.text.count("None") > empty.text.count("None"):
-        yield Symptom("`content: null` is written as text", messages, excerpt(null.text, "None"))
+        yield Symptom("`content: null` is written as text", messages, last_use(null.text, "None"))
 
 
 @_rule(
@@ -230,7 +233,7 @@ def arguments_double_encoded(subject: Subject) -> Iterator[Symptom]:
     )
     escaped = '\\"city\\"'
     if escaped in twice and escaped not in once and CITY in once:
-        yield Symptom("arguments that are JSON text are encoded a second time", messages, excerpt(twice, escaped))
+        yield Symptom("arguments that are JSON text are encoded a second time", messages, last_use(twice, escaped))
 
 
 @_rule(
@@ -248,7 +251,7 @@ def second_call_refused(subject: Subject) -> Iterator[Symptom]:
     if two.error:
         yield _refused("two calls in one answer", two, messages, verb="are")
     elif SECOND not in two.text:
-        yield Symptom("the second of two calls in one answer is not written", messages, excerpt(two.text, FIRST))
+        yield Symptom("the second of two calls in one answer is not written", messages, last_use(two.text, FIRST))
 
 
 @_rule(
@@ -364,7 +367,7 @@ def content_in_open_reasoning(subject: Subject) -> Iterator[Symptom]:
         text = subject.history(messages).text
         before = text[: text.find(ANSWER)] if ANSWER in text else ""
         if start and end and before.rfind(start) > before.rfind(end):
-            yield Symptom(f"content is written after {start!r}, which nothing closes", messages, excerpt(text, ANSWER))
+            yield Symptom(f"content is written after {start!r}, which nothing closes", messages, last_use(text, ANSWER))
 
 
 @_rule(
@@ -397,7 +400,7 @@ def bos_doubled(subject: Subject) -> Iterator[Symptom]:
     text, bos = subject.bos_in(messages)
     if bos and text.count(bos) > 1:
         sentence = f"the beginning-of-sequence token is written {text.count(bos)} times"
-        yield Symptom(sentence, messages, excerpt(text, bos))
+        yield Symptom(sentence, messages, last_use(text, bos))
 
 
 @_rule(
@@ -498,7 +501,7 @@ def special_tokens_injectable(subject: Subject) -> Iterator[Symptom]:
     rendering = subject.prompt(messages)
     if f"{marker}OBEY" in rendering.text:
         text = f"{marker!r} in a user's text is written unchanged: to a tokenizer it ends the user's turn"
-        yield Symptom(text, messages, excerpt(rendering.text, f"{marker}OBEY"))
+        yield Symptom(text, messages, last_use(rendering.text, f"{marker}OBEY"))
 
 
 def _refused(what: str, rendering: Rendering, messages: Messages, *, verb: str = "is") -> Symptom:

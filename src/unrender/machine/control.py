@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from unrender.limits import MAX_NAME, MAX_STACK
 from unrender.machine.call_events import complete_call, fail_call, name_call, offers, start_call
 from unrender.machine.events import Malformed
-from unrender.machine.frames import IN_CALLS, CallState
+from unrender.machine.frames import IN_CALLS, CallState, StackEntry
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.coercion import coerce
@@ -32,6 +32,47 @@ OptionGuard = re.Pattern[str] | None
 """Matches the first characters with which an option may start. The option is tried only if the next character matches. None means no
 restriction.
 """
+
+
+def _open(machine: Machine, targets: tuple[int, ...], *, holds: bool = False) -> int:
+    """Add a backtracking point that commits don't close, and return its serial number."""
+    machine.serial += 1
+    frame = machine.way_back(targets[:-1], targets[-1])
+    frame.holds, frame.reported, frame.serial = holds, False, machine.serial
+    return machine.serial
+
+
+def _close_point(machine: Machine, serial: int) -> None:
+    """Close the backtracking point with this serial number, and all later ones. Does nothing if a cut already closed them."""
+    # In `("a" cut "b" / "c")`, the cut has already closed the choice's backtracking point, so there may be nothing to close.
+    while serial and machine.frames and machine.frames[-1].serial >= serial:
+        machine.frames.pop()
+
+
+def _rewind(machine: Machine, serial: int) -> bool:
+    """Return to the backtracking point with this serial number, and close it. Return False if the backtracking limit is exceeded."""
+    while machine.frames[-1].serial > serial:
+        machine.frames.pop()
+    frame = machine.frames.pop()
+    machine.failed_at = max(machine.failed_at, machine.at)
+    # A lookahead is parsed again, so its text counts towards the limit like that of a failed attempt.
+    machine.reread += 1 + machine.position - frame.at
+    machine.go_back(frame.start)
+    return not machine.exhausted()
+
+
+def _push(machine: Machine, **held: int | Role | None) -> None:
+    """Push an entry onto the stack."""
+    depth = machine.stack.depth + 1 if machine.stack else 1
+    machine.stack = StackEntry(machine.stack, depth, **held)  # type: ignore[arg-type]
+
+
+def _pop(machine: Machine) -> StackEntry:
+    """Remove the latest entry from the stack, and return it."""
+    entry = machine.stack
+    assert entry is not None
+    machine.stack = entry.below
+    return entry
 
 
 def at_edge(machine: Machine) -> bool:
@@ -130,9 +171,9 @@ class Try:
         if not viable or _too_deep(machine):
             return machine.fail(self.wanted)
         serial = machine.serial + 1 if len(viable) > 1 else 0
-        machine.push(way=serial)
+        _push(machine, way=serial)
         if serial:
-            machine.open(viable[1:], holds=self.holds)
+            _open(machine, viable[1:], holds=self.holds)
         return machine.go_to(viable[0])
 
 
@@ -149,11 +190,11 @@ class Chosen:
     """True at the end of a lookahead, after which the same text has to be parsed again."""
 
     def step(self, machine: Machine) -> bool:
-        way = machine.pop().way
+        way = _pop(machine).way
         if not self.again:
-            machine.close(way)
-        elif machine.rewind(way):
-            machine.pop()  # Backtracking restored the stack entry of the choice, so remove it again.
+            _close_point(machine, way)
+        elif _rewind(machine, way):
+            _pop(machine)  # Backtracking restored the stack entry of the choice, so remove it again.
         else:
             return False
         return machine.go_to(self.target)
@@ -176,8 +217,8 @@ class Loop:
     def step(self, machine: Machine) -> bool:
         if not self.ends:
             return self._round(machine, 0)
-        stack, entry = machine.stack, machine.pop()
-        machine.close(entry.way)
+        stack, entry = machine.stack, _pop(machine)
+        _close_point(machine, entry.way)
         # Leave the loop after an empty round. Otherwise, a loop such as `(a?)*` would never end.
         if machine.position == entry.start:
             return machine.go_to(self.otherwise)
@@ -200,8 +241,8 @@ class Loop:
                 if not guard.match(machine.buffer, machine.at):
                     return machine.go_to(self.otherwise)
             # An optional round needs a backtracking point. For example, `("a" "b")* "a"` matches "aba" only if the second round is undone.
-            serial = machine.open((self.otherwise,))
-        machine.push(count=count, start=machine.position, way=serial)
+            serial = _open(machine, (self.otherwise,))
+        _push(machine, count=count, start=machine.position, way=serial)
         return machine.go_to(self.targets[again])
 
 
@@ -213,10 +254,10 @@ class Subroutine:
 
     def step(self, machine: Machine) -> bool:
         if self.target < 0:
-            return machine.go_to(machine.pop().address)
+            return machine.go_to(_pop(machine).address)
         if _too_deep(machine):
             return machine.fail(f"at most {MAX_STACK} nested rules")
-        machine.push(address=machine.pc + 1)
+        _push(machine, address=machine.pc + 1)
         return machine.go_to(self.target)
 
 
@@ -238,7 +279,7 @@ class Tagged:
     def step(self, machine: Machine) -> bool:
         if self.ends:
             return self._end(machine)
-        machine.push(tag=machine.tag)
+        _push(machine, tag=machine.tag)
         machine.tag = self.role
         if self.role is Role.CALL:
             machine.call = CallState(start=machine.position)
@@ -257,7 +298,7 @@ class Tagged:
             if self.role is Role.NAME and not (allowed and offers(machine, text)):
                 return machine.fail("the name of a tool")
             _close(machine, call, self.role, text, waits=self.waits)
-        machine.tag = machine.pop().tag
+        machine.tag = _pop(machine).tag
         return machine.go_on()
 
 

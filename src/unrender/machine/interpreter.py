@@ -454,30 +454,6 @@ class Machine(Resumable):
             restored_values(self),
         )
 
-    def open(self, targets: tuple[int, ...], *, holds: bool = False) -> int:
-        """Add a backtracking point that commits don't close, and return its serial number."""
-        self.serial += 1
-        frame = self.way_back(targets[:-1], targets[-1])
-        frame.holds, frame.reported, frame.serial = holds, False, self.serial
-        return self.serial
-
-    def close(self, serial: int) -> None:
-        """Close the backtracking point with this serial number, and all later ones. Does nothing if a cut already closed them."""
-        # In `("a" cut "b" / "c")`, the cut has already closed the choice's backtracking point, so there may be nothing to close.
-        while serial and self.frames and self.frames[-1].serial >= serial:
-            self.frames.pop()
-
-    def rewind(self, serial: int) -> bool:
-        """Return to the backtracking point with this serial number, and close it. Return False if the backtracking limit is exceeded."""
-        while self.frames[-1].serial > serial:
-            self.frames.pop()
-        frame = self.frames.pop()
-        self.failed_at = max(self.failed_at, self.at)
-        # A lookahead is parsed again, so its text counts towards the limit like that of a failed attempt.
-        self.reread += 1 + self.position - frame.at
-        self.go_back(frame.start)
-        return not self.exhausted()
-
     def fail(self, wanted: str) -> bool:
         """Return to the latest backtracking point, or continue at `recover` if there is none.
 
@@ -583,18 +559,6 @@ class Machine(Resumable):
         self.carried, self.carried_spans = [], []
         self.text(frame.role, end - self.base)
         return self.go_to(frame.hub)
-
-    def push(self, **held: int | Role | None) -> None:
-        """Push an entry onto the stack."""
-        depth = self.stack.depth + 1 if self.stack else 1
-        self.stack = StackEntry(self.stack, depth, **held)  # type: ignore[arg-type]
-
-    def pop(self) -> StackEntry:
-        """Remove the latest entry from the stack, and return it."""
-        entry = self.stack
-        assert entry is not None
-        self.stack = entry.below
-        return entry
 
     @property
     def current(self) -> CallState:

@@ -57,9 +57,9 @@ class Policy:
     """
     repair: Repairs = "format"
     """The damaged calls that are repaired. Each repair emits a `Malformed` event. With "format", calls with missing, repeated, broken or
-    misspelled markers are repaired if the result is unambiguous and matches the schema. "offered" also accepts calls in other well-known
-    syntaxes, if they start a line, end the answer, and match the schema of an offered tool. Use "offered" only if calls are confirmed
-    before they run. With "none", calls aren't repaired.
+    misspelled markers are repaired if the result is unambiguous and matches the schema. Calls in other well-known syntaxes count if they
+    are the whole answer, undamaged, and match the schemas of offered tools. "offered" also accepts them after other text, if they start a
+    line and end the answer, and repairs them. Use "offered" only if calls are confirmed before they run. With "none", calls aren't repaired.
     """
 
 

@@ -46,6 +46,20 @@ _SPACE = re.compile(r"\s*")
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)(.*)$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^ {0,3}(?:[-*+] +)?>[ \t]")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
+_PREFIX = re.compile(r"(?:[ ]{2,}|[ ]*\t)[ \t]*|[ \t]*[^\w\s<\[({`\"']{1,8}[ \t]+|[ \t]*\d{1,9}[.)]?[ \t]+")
+"""Matches the start of a line of shown text: an indentation, a comment sign as in `// <call>`, a bullet or a number."""
+_RUN_OF_ONE = re.compile(r"([^\w\s])\1{2,}\Z")
+_PAIR = re.compile(r"(?:/\*+|\[\[|\(\*|\{\{|<!\[CDATA\[)\Z")
+_MIRRORED = str.maketrans("[({<", "])}>")
+_BEGIN = re.compile(r"(\W*)begin", re.IGNORECASE)
+_LABEL = re.compile(r"^(\w{1,32}:)(?= |$)", re.MULTILINE)
+_OPENS = (
+    (re.compile(r"<<[-~]?\s*['\"]?(\w+)['\"]?\s*\Z"), ("{}",)),
+    (re.compile(r"\{%-?\s*(\w+)"), ("{{% end{}", "{{%- end{}")),
+    (re.compile(r"\[(\w+)[^\[\]]*\]\Z"), ("[/{}",)),
+    (re.compile(r"(\S{0,64}\$ |>>> )"), ("{}",)),
+)
+"""Lines that open a block, each with the starts of the lines that close it: `cat <<EOF`, `{% raw %}`, `[code]`, and a prompt of a shell."""
 _BRACKET = re.compile(r"[\[\]{}]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
 _CALLS = re.compile(r"calls?$", re.IGNORECASE)
@@ -169,10 +183,11 @@ def _goes_on(text: str, at: int) -> bool:
     return bool(found) and (not text[at].isalpha() or text[at].islower())
 
 
-def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | None:
+def opened(before: str, *, cut: bool, anchored: bool = False, lead: str = "") -> Quotation | None:
     r"""Return the open quotation at the end of the text `before` a call. Return None if there is none.
 
     `cut` is True if `before` lacks the start of the text. If `anchored` is True, an open bracket before the call counts as a quotation.
+    `lead` is the format's own white space before the call.
 
     >>> opened("Write `", cut=False).closers
     ('`',)
@@ -181,6 +196,8 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     >>> opened("Let me look.\n\n", cut=False) is None
     True
     """
+    prefixed = not lead and _PREFIX.fullmatch(before[before.rfind("\n") + 1 :]) is not None
+    before += lead
     shown = before.rstrip()
     if not shown:
         return None
@@ -193,9 +210,10 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
         return Quotation(certain=True)
     fence, alone, inside = _fence_before(before, cut)
     marks = () if fence else _marks(shown)
-    closers = (*marks, *_tags(before))
+    closers = (*marks, *_tags(before), *(() if fence else _closing_lines(shown)))
     apart = () if fence or marks or cut else _marks_above(shown)
-    any_text = inside or before.rfind("<!--") > before.rfind("-->")
+    # A fence that isn't closed shows the call, too, if text follows the call.
+    any_text = inside or prefixed or bool(fence and not alone) or before.rfind("<!--") > before.rfind("-->")
     in_line = bool(line.strip())
     sentence = (
         in_line and not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
@@ -207,6 +225,26 @@ def opened(before: str, *, cut: bool, anchored: bool = False) -> Quotation | Non
     return Quotation(
         closers=closers, apart=apart, fence=fence, alone=alone, sentence=sentence, line=bare, any_text=any_text
     )
+
+
+def _closing_lines(shown: str) -> tuple[str, ...]:
+    r"""Return the starts of lines that close a block which the last line of `shown` opens.
+
+    >>> [_closing_lines(line) for line in ("cat <<EOF", "----", "/*", "\\begin{verbatim}", "#+BEGIN_SRC", "I look.")]
+    [('EOF',), ('----',), ('*/',), ('\\end',), ('#+END',), ()]
+    """
+    line = shown[shown.rfind("\n") + 1 :].strip()
+    found = [text.format(opens[1]) for pattern, texts in _OPENS if (opens := pattern.search(line)) for text in texts]
+    if run := _RUN_OF_ONE.search(line):
+        found.append(run[0])
+    if pair := _PAIR.search(line):
+        # `/**` is closed by `*/`, and `<![CDATA[` by `]]`.
+        found.append("]]" if "[" in pair[0] else pair[0][:2][::-1].translate(_MIRRORED))
+    if begin := _BEGIN.match(line):
+        found.append(begin[1] + ("END" if begin[0].isupper() else "end"))
+    if _LABEL.match(line):  # In a transcript, another turn follows, as in "User: … Assistant: <call> User: …".
+        found += dict.fromkeys(_LABEL.findall(shown))
+    return tuple(found)
 
 
 def is_mentioned(before: str, text: str, at: int, *, final: bool, opened: bool = False) -> bool | None:

@@ -22,7 +22,7 @@ class AnswerStream(Generic[Item]):
     Raises `RequestError` for the wrong kind of iteration, or if a chunk isn't a string.
     """
 
-    __slots__ = ("_added", "_chunks", "_finished", "_items", "_later", "_parser")
+    __slots__ = ("_added", "_begun", "_chunks", "_finished", "_items", "_later", "_parser")
 
     def __init__(
         self,
@@ -33,23 +33,30 @@ class AnswerStream(Generic[Item]):
         finished: Callable[[], Iterable[Item]],
     ) -> None:
         self._parser, self._chunks, self._added, self._finished = parser, chunks, added, finished
+        self._begun = False
         self._items, self._later = self._read(), self._read_later()
 
     @property
     def message(self) -> Message:
-        """The message so far, complete at the end of the stream."""
+        """The message so far, complete at the end of the stream. Raises `RequestError` if the iteration hasn't started."""
+        if not self._begun:
+            raise RequestError(
+                "message: no chunk was read yet; iterate over the stream first, e.g. `for event in stream`"
+            )
         return self._parser.message
 
     def __iter__(self) -> Iterator[Item]:
         return self
 
     def __next__(self) -> Item:
+        self._begun = True
         return next(self._items)
 
     def __aiter__(self) -> AsyncIterator[Item]:
         return self
 
     async def __anext__(self) -> Item:
+        self._begun = True
         return await anext(self._later)
 
     def _read(self) -> Iterator[Item]:

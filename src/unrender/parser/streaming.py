@@ -35,7 +35,7 @@ from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.past import Span
-from unrender.machine.policy import USUAL, Policy
+from unrender.machine.policy import USUAL, Policy, Repairs
 from unrender.messages.wire import Message, Request, Tool
 from unrender.nodes import Grammar, Role
 from unrender.parser.message import Cleaner, MessageFold
@@ -62,7 +62,7 @@ def begun_machine(
     """
     prefill = transcript.prefill
     if grammar is None:
-        program = _program(format, request, siblings=transcript.policy.repair == "offered")
+        program = _program(format, request, repair=transcript.policy.repair)
     else:
         check_request(request)
         program = _handmade_program(Identity(grammar), ends_of(format.turn))
@@ -82,7 +82,7 @@ def begun_machine(
     return machine, events
 
 
-def _program(format: Format, request: Request, *, siblings: bool) -> Program:
+def _program(format: Format, request: Request, *, repair: Repairs) -> Program:
     # Omit everything that doesn't affect the program, so that requests with different tools share one program.
     some = None if request._calls_allowed else ()
     shape = replace(request, tools=some, tool_choice="auto", named_tool="", reasoning_format="auto")
@@ -90,7 +90,7 @@ def _program(format: Format, request: Request, *, siblings: bool) -> Program:
     # Don't cache programs with a response schema: they are rarely reused, and a schema isn't a suitable key.
     make = _compiled if shape.response_schema is None else _compiled.__wrapped__  # type: ignore[attr-defined]
     taken = tuple(name for name in _names_in_openers(format) if shape._calls_allowed and request.tool(name))
-    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, siblings)
+    program: Program = make(format, shape, tuple(tool.name for tool in tools or ()), taken, repair)
     return program
 
 
@@ -102,18 +102,20 @@ def _names_in_openers(format: Format) -> tuple[str, ...]:
 
 @kept(100_000)
 def _compiled(
-    format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...], siblings: bool
+    format: Format, shape: Request, names: tuple[str, ...], taken: tuple[str, ...], repair: Repairs
 ) -> Program:
     """Compile the program for a format. If tool names identify calls, `names` are the tools that may be called.
 
-    Undeclared reasoning markers are ignored if they look like a call of one of the tools in `taken`. With `siblings`, calls in other
-    well-known syntaxes are parsed too.
+    Undeclared reasoning markers are ignored if they look like a call of one of the tools in `taken`. Calls in other well-known syntaxes
+    are parsed too: with "offered" after any text, and with "format" if they are the whole answer.
     """
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     known = known_reasoning() if format.undeclared_reasoning else ()
     calls = [block for name, block in names_in_openers(format, known) if name in taken]
-    others = [declared.format.tools for declared in known_calls()] if siblings else []
-    return compile_answer(answer_of(format, shape, [block for block in known if block not in calls], others))
+    others = [declared.format.tools for declared in known_calls()] if repair != "none" else []
+    return compile_answer(
+        answer_of(format, shape, [block for block in known if block not in calls], others, alone=repair == "format")
+    )
 
 
 __all__ = ["STATE_VERSION", "Parser", "Span"]

@@ -65,11 +65,12 @@ def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -
 
 
 def template_of(data: Mapping[str, Any]) -> ChatTemplate:
-    """Return the template with the source and tokens in `data`. Raises `TemplateError` if the source is invalid.
+    """Return the template with the source and tokens in `data`, and with the format in `data`, if any.
 
-    The template's analysis is cached only in memory.
+    The template's analysis is cached only in memory. Raises `TemplateError` or `FormatError` if the source or the format is invalid.
     """
-    return _template(*(field(data, name, str, "") for name in ("source", "bos_token", "eos_token")))
+    source, bos_token, eos_token = (field(data, name, str, "") for name in ("source", "bos_token", "eos_token"))
+    return _template(source, bos_token, eos_token, json.dumps(field(data, "format", dict, {})))
 
 
 def format_of(data: Mapping[str, Any]) -> Format:
@@ -81,8 +82,9 @@ def format_of(data: Mapping[str, Any]) -> Format:
 
 
 @kept(1_000_000)
-def _template(source: str, bos_token: str, eos_token: str) -> ChatTemplate:
-    return ChatTemplate.from_string(source, bos_token=bos_token, eos_token=eos_token, cache=False)
+def _template(source: str, bos_token: str, eos_token: str, format: str) -> ChatTemplate:
+    given = Format.from_json(format) if format != "{}" else None
+    return ChatTemplate.from_string(source, bos_token=bos_token, eos_token=eos_token, format=given, cache=False)
 
 
 def turn_of(data: Mapping[str, Any]) -> tuple[ChatTemplate, Turn]:
@@ -308,8 +310,8 @@ def _compare(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(data: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Return sample answers of a template or a format. A format is assumed to allow content and calls in one answer."""
-    if not data.get("format"):
+    """Return sample answers of a template or a format. A format alone is assumed to allow content and calls in one answer."""
+    if data.get("source"):
         return _drawn(template_of(data))
     return [list(map(asdict, row)) for row in pictures(format_of(data), Capabilities(supports_content_with_calls=True))]
 

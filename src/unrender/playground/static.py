@@ -58,7 +58,7 @@ def _stored() -> bytes:
     stored: dict[str, list[Any]] = {}
     page = json.loads(_PAGE.joinpath("examples.json").read_bytes())
     for example in page["examples"]:
-        template = {"source": example["source"], "bos_token": "", "eos_token": ""}
+        template = {"source": example["source"], "bos_token": "", "eos_token": "", "format": example["format"]}
         asked = {**template, **_ASKED, "messages": page["messages"], "tools": page["tools"]}
         sample = asked | {"legible": True}
         output = {"output": answer("sample", sample)["output"]}

@@ -253,8 +253,8 @@ def _runs_on(found: Evidence) -> str:
 
 _CHANGES: Mapping[str, Callable[[str], str]] = {
     "case": str.casefold,
-    "white space at the ends": str.strip,
-    "white space": lambda text: "".join(text.split()),
+    "whitespace at the ends": str.strip,
+    "whitespace": lambda text: "".join(text.split()),
     "characters that aren't ASCII": lambda text: "".join(filter(str.isascii, text)),
     "accents": lambda text: unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode(),
     "punctuation": lambda text: "".join(filter(str.isalnum, text)),

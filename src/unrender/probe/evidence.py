@@ -145,7 +145,7 @@ async def _server(engine: Backend, found: Evidence) -> None:
             found.context = None
         found.renderings = [it async for it in _renderings(engine, template)]
     await try_engine(Turns(template=template), engine, tried)
-    found.grammar, found.doubled = tried.grammar, tried.doubled
+    found.grammar, found.doubled = tried.grammar, tried.adds_bos
     turn = prepared(template, FREE)
     again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(3)]
     found.repeats = [answer.text for answer in again if not answer.error]

@@ -59,7 +59,7 @@ def cut_out(
 
 
 def _shared(prompt: str, full: str) -> str:
-    """Return the longest prefix of `full` that matches the start of `prompt`, apart from white space."""
+    """Return the longest prefix of `full` that matches the start of `prompt`, apart from whitespace."""
     if full.startswith(prompt):
         return prompt
     # If the prompt is `<bot><think>` and the history contains `<bot>Hi`, the answer starts after the common text, `<bot>`.

@@ -76,7 +76,7 @@ def read(
     """Parse chunks after a prompt as an answer to a request."""
     parser = Parser(format, request, grammar=grammar, prompt=prompt, ids=numbered_id)
     begun = parser.message.reasoning
-    # The parser holds back the prompt's trailing white space, e.g. the line break after `My steps:`. Add it to the prefill's reasoning.
+    # The parser holds back the prompt's trailing whitespace, e.g. the line break after `My steps:`. Add it to the prefill's reasoning.
     begun += prompt[len(prompt.rstrip()) :] if begun else ""
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     events += parser.finish()
@@ -106,7 +106,7 @@ def _misread(witness: Witness, format: Format, shown: CutOut) -> Misread | None:
 def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Collection[Role] = ALL) -> bool:
     """Return whether the template renders the parsed message exactly like the intended one. Only `excused` parts may differ.
 
-    A call that was parsed as text is never excused. If the template trims strings, surrounding white space that the parser added to a
+    A call that was parsed as text is never excused. If the template trims strings, surrounding whitespace that the parser added to a
     string isn't excused either.
     """
     read, meant = said_by(message), shown.said
@@ -125,9 +125,9 @@ def written_alike(writes: Writes, shown: CutOut, message: Message, excused: Coll
 
 
 def _padded(found: Any, meant: Any) -> bool:
-    """Return whether the surrounding white space of a string differs between `found` and `meant`.
+    """Return whether the surrounding whitespace of a string differs between `found` and `meant`.
 
-    A string in `found` without surrounding white space is accepted, because a template may trim strings.
+    A string in `found` without surrounding whitespace is accepted, because a template may trim strings.
     """
     match found, meant:
         case str(), str():

@@ -1,7 +1,7 @@
 """Compares two renderings, and finds their common parts. The analysis is built on this module.
 
 Rules:
-- Texts are compared by *lexemes*, never by single characters. A lexeme is a `<tag>`, a `[MARKER]`, a word, one white-space character
+- Texts are compared by *lexemes*, never by single characters. A lexeme is a `<tag>`, a `[MARKER]`, a word, one whitespace character
   or one other character. `<think>` and `<tool_call>` share the character `<`, but they have no lexeme in common.
 - A marker is never separated from the word that completes it, as in `<|open|>` + `think`.
 """
@@ -172,5 +172,5 @@ def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
     inside = _OPEN_TAG.match(between[at:]) is not None
     broken = (is_tag(left) and is_word(right)) or (is_word(left) and is_tag(right))
     # Avoid the following borders, from worst to best: inside a tag, as in `</c|>`; between a marker and its word, as in `<|open|>|think`;
-    # before a line break, which usually ends an item; before other white space.
+    # before a line break, which usually ends an item; before other whitespace.
     return inside, broken, right == "\n", right.isspace(), at

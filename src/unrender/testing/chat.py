@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
+from unrender.errors import UnrenderError
 from unrender.explain.recording import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
@@ -148,7 +149,11 @@ class Chat:
 
     def __call__(self, template: ChatTemplate | str | PathLike[str]) -> Case:
         """Start a case for a template, which is a `ChatTemplate` or an argument of `ChatTemplate.from_pretrained`."""
-        case = Case(template if isinstance(template, ChatTemplate) else self._load(template))
+        __tracebackhide__ = True
+        try:
+            case = Case(template if isinstance(template, ChatTemplate) else self._load(template))
+        except UnrenderError as error:
+            raise error.with_traceback(None) from None  # The test's own line is the place of the mistake.
         self._cases.append(case)
         return case
 
@@ -237,6 +242,8 @@ class Case:
                 said = "the message differs (- expected, + found)"
                 lines = [line.rstrip() for line in difflib.ndiff(expected.splitlines(), found.splitlines())]
                 advice = ["if the new message is correct, expect it:", *found.splitlines()]
+                if "tool_calls" in expected and not turn.request.tools:
+                    advice = ["no tools were given, so no text can be a call: given(tools=[…])"]
                 raise AssertionError(self._report("\n".join([said, *lines]), mode, chunks, events, advice))
         return message
 

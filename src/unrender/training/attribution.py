@@ -174,7 +174,7 @@ def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[R
 
 
 def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
-    """Return the position in `gap` after the end of turn and the white space that follows it."""
+    """Return the position in `gap` after the end of turn and the whitespace that follows it."""
     found = [at + len(end) for end in ends if (at := gap.find(end)) >= 0]
     place = min(found, default=0) if inside else max(found, default=0)
     return len(gap) - len(gap[place:].lstrip())

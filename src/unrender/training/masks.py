@@ -11,6 +11,7 @@ after that token. A message with ambiguous borders is an error, never a guess.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from typing import Any
 
 from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.adapt import shown_media, with_names
-from unrender.conversation.messages import Conversation, Said, read_conversation
+from unrender.conversation.messages import Conversation, Said, read_conversation, read_messages
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import RequestError, TemplateError, TemplateWarning
@@ -105,8 +106,28 @@ def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:
     writer, rendering = writer.taken(shown, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
+    _check_arguments(messages, rendering.text)
     # Remove the time limit that all renderings share, because each border needs more renderings.
     return _Rendered(replace(writer, time=None), shown), rendering.text
+
+
+def _check_arguments(messages: Sequence[Any], text: str) -> None:
+    """Raise `RequestError` if a template rewrote arguments that aren't JSON, because the model didn't write the result."""
+    for index, said in enumerate(read_messages(messages)[0]):
+        for call in said.calls:
+            if isinstance(call.arguments, str) and call.arguments not in text and not _is_json(call.arguments):
+                raise RequestError(
+                    f"messages[{index}].tool_calls: expected JSON arguments of {call.name!r:.60}, found {call.arguments!r:.60}; "
+                    "the template writes other arguments than the model"
+                )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:

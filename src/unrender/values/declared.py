@@ -1,6 +1,6 @@
 """Finds names of declared tools and arguments that are not plain words, such as `page[size]`, `$filter`, `2fa` or `get weather`.
 
-An undeclared name ends at white space, a bracket or a quotation mark. A declared name may contain any character, and even the start of a
+An undeclared name ends at whitespace, a bracket or a quotation mark. A declared name may contain any character, and even the start of a
 marker. Declared names are therefore tried first. If several names match, the longest one that is followed by a marker is used.
 """
 
@@ -44,7 +44,7 @@ class OddNames:
     ) -> int | None:
         """Return the end of the longest name at `at` that is followed by one of `stops` or by a match of `ends`.
 
-        Returns `NOT_HERE` if no name matches, and None if more text is needed. White space is allowed before a stop.
+        Returns `NOT_HERE` if no name matches, and None if more text is needed. Whitespace is allowed before a stop.
         """
         if not final and (at >= len(text) or self._finder.may_grow(text, at)):
             return None

@@ -2,7 +2,7 @@ r"""Finds the first of several literals in chunked text, and releases the text b
 
 Strategy: a compiled alternation finds complete literals. A sorted list of the literals shows how many characters at the end of the text may
 be the start of a literal. The cost of a search depends on the length of the new text and of the longest literal. If all literals start with
-the same character after their leading white space, long text is searched only for that character. This is ten times as fast.
+the same character after their leading whitespace, long text is searched only for that character. This is ten times as fast.
 
 A `Flow` is a fast path that bypasses the machine. A machine that suspends in free text or in a value knows which literals and characters
 could end the text or value. Most chunks contain none of these literals and characters, and become one event without running the machine.
@@ -129,7 +129,7 @@ class Finder:
         )
         self._cores: re.Pattern[str] | None = None
         self._leads: list[str] = []
-        """Leading white space of the literals, longest first."""
+        """Leading whitespace of the literals, longest first."""
         self._flows: dict[str, Flow] = {}
         heads = "".join(sorted({re.escape(text[0]) for text in self.literals}))
         self.first: re.Pattern[str] = re.compile(f"[{heads}]" if heads else never)
@@ -154,7 +154,7 @@ class Finder:
             core = cores.search(text, start, end)
             if core is None:
                 return -1, ""
-            # The search finds `</call>`, the core of `\n</call>`. The literal also includes the longest matching white space before its
+            # The search finds `</call>`, the core of `\n</call>`. The literal also includes the longest matching whitespace before its
             # core.
             for lead in self._leads:
                 at = core.start() - len(lead)
@@ -164,7 +164,7 @@ class Finder:
         return (found.start(), found.group()) if found else (-1, "")
 
     def _searched_for(self) -> re.Pattern[str]:
-        """Return a pattern for the literals without their leading white space.
+        """Return a pattern for the literals without their leading whitespace.
 
         Returns `pattern` if the literals differ in their first character after it.
         """

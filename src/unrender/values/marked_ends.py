@@ -37,7 +37,7 @@ _INSERTED, _REMOVED = 2, 3
 _REMAINS = 4
 """Minimum length of a suffix by which a damaged closer is recognized."""
 _REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
-"""Maximum combined length of white space, names and inserted characters after a mark."""
+"""Maximum combined length of whitespace, names and inserted characters after a mark."""
 _PROSE = frozenset(".,;:!?)'`")
 TAIL = 64
 """Number of characters at the end of a value that are kept to detect a damaged closer."""
@@ -87,19 +87,19 @@ class ValueMark:
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """The markers around the values of one call syntax. White space is allowed between the parts of a marker."""
+    """The markers around the values of one call syntax. Whitespace is allowed between the parts of a marker."""
 
     closers: tuple[str, ...]
     """The variants of the end marker. For named tags, these are the texts before and after the argument's name: `</` and `>`."""
     named: bool = False
     lead: str = ""
-    """White space before a closer."""
+    """Whitespace before a closer."""
     trail: str = ""
-    """White space between a closer and the next argument."""
+    """Whitespace between a closer and the next argument."""
     opener: tuple[Part, ...] = ()
     """The markers before an argument's value."""
     separator: str = ""
-    """Text between two arguments. Empty if only white space separates them."""
+    """Text between two arguments. Empty if only whitespace separates them."""
     followers: tuple[str, ...] = ()
     """Strings that may follow a closer."""
     call_close: tuple[Part, ...] = ()
@@ -126,7 +126,7 @@ class MarkedEnds:
         layout = markers.lead + markers.trail
         named = key if markers.named else ""
         self._kinds: dict[str, Kind] = {}
-        # White space around a closer is not part of the value if a marker follows.
+        # Whitespace around a closer is not part of the value if a marker follows.
         line = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
         self._line: str = line
         for head in self._openers():
@@ -198,7 +198,7 @@ class MarkedEnds:
         return any(text.startswith(str(head), place) or str(head).startswith(text[place:]) for head in heads)
 
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
-        # If the literal is text, continue after its white space, because `</x invoke>` and `</x parameter>` share `</x`.
+        # If the literal is text, continue after its whitespace, because `</x invoke>` and `</x parameter>` share `</x`.
         otherwise = ValueMark(Kind.TEXT, max(core, at + 1))
         match kind:
             case Kind.CLOSED:
@@ -386,7 +386,7 @@ def _any(texts: Iterable[str]) -> str:
 
 
 def _joined(parts: Collection[Part], slots: dict[Slot, str]) -> str:
-    """Return a pattern for the parts, with optional white space between them. `slots` contains patterns for the slots."""
+    """Return a pattern for the parts, with optional whitespace between them. `slots` contains patterns for the slots."""
     return _GAP.join(slots.get(part, _WORD) if isinstance(part, Slot) else re.escape(part) for part in parts)
 
 

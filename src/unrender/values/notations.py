@@ -52,7 +52,7 @@ class Lexicon:
     item_separator: str = ","
     key_separator: str = ":"
     flexible: bool = False
-    """True if white space is allowed around every bracket and separator."""
+    """True if whitespace is allowed around every bracket and separator."""
     bare_keys: bool = False
     keys_like_repr: bool = False
     """True if keys are written in the quotes that Python's `repr` would choose. If JSON is also allowed, keys in other quotes are parsed as
@@ -74,7 +74,7 @@ PYTHON_OR_JSON = (
     replace(PYTHON_LEXICON, keys_like_repr=True),
     replace(JSON_LEXICON, name="tojson", flexible=False, item_separator=", ", key_separator=": "),
 )
-"""The two notations of values that may be Python or JSON. White space isn't flexible, because the notations would then be ambiguous."""
+"""The two notations of values that may be Python or JSON. Whitespace isn't flexible, because the notations would then be ambiguous."""
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 

@@ -69,9 +69,9 @@ class RawScanner(Scanner):
         self.held: list[str] = []
         """Pieces of the value that are held back until it can only be a string."""
         self.head: str = ""
-        """The held text without surrounding white space. Inner white space may be shortened."""
+        """The held text without surrounding whitespace. Inner whitespace may be shortened."""
         self.blank: bool = False
-        """True if the held text ends in white space."""
+        """True if the held text ends in whitespace."""
         self.literal: LiteralScanner | None = None
         self.duplicate: str = ""
         """A key that occurs twice in one object of the value. Empty if all keys are unique."""
@@ -376,7 +376,7 @@ class TagStyle:
     item: str
     """Tag name of list items. Empty if lists and objects are not encoded as tags."""
     space: str = ""
-    """White space before the closing tag that is not part of the value."""
+    """Whitespace before the closing tag that is not part of the value."""
     escapes: tuple[tuple[str, str], ...] = ()
     """Characters that are escaped, with their escaped forms."""
 

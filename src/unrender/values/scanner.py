@@ -180,7 +180,7 @@ class LiteralScanner(Scanner):
         end = end_of(_SPACE, text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
-        # Drop white space before the value, but keep white space inside brackets.
+        # Drop whitespace before the value, but keep whitespace inside brackets.
         elif end > at and self.stack:
             pieces.append(text[at:end])
         return end
@@ -291,7 +291,7 @@ class LiteralScanner(Scanner):
         if text[at] != ":":
             return at, FAILED
         self.state = VALUE
-        # Write a space after the colon: `{city:1}` becomes `{"city": 1}`. JSON keeps its own white space.
+        # Write a space after the colon: `{city:1}` becomes `{"city": 1}`. JSON keeps its own whitespace.
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, MORE
 
@@ -427,7 +427,7 @@ class QuotedScanner(Scanner):
         self.inner: LiteralScanner = LiteralScanner(style)
         self.opened: bool = False
         self.done: bool = False
-        """True once the value is complete, so that only white space may follow."""
+        """True once the value is complete, so that only whitespace may follow."""
 
     @property
     def duplicate(self) -> str:
@@ -453,7 +453,7 @@ class QuotedScanner(Scanner):
             if status is not Status.DONE:
                 return inside.place(used), result, Status.FAILED if ended else status
             self.done = True
-        # Only white space is allowed between the object and the closing quote, so `"{} x"` fails.
+        # Only whitespace is allowed between the object and the closing quote, so `"{} x"` fails.
         rest = inside.decoded[used:].lstrip()
         if rest:
             return inside.place(len(inside.decoded) - len(rest)), result, Status.FAILED

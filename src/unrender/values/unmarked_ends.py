@@ -7,7 +7,7 @@ following:
 - the closer of the arguments, followed by text that the syntax allows
 - the next call or the end of the turn, if the arguments have no closer
 
-The lengths of names and white space are limited, so only a short tail of the text remains undecided.
+The lengths of names and whitespace are limited, so only a short tail of the text remains undecided.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Follow:
     ends: tuple[str, ...] = ()
     """End-of-turn markers."""
     trail: str = ""
-    """White space before an end-of-turn marker."""
+    """Whitespace before an end-of-turn marker."""
     names: tuple[str, ...] = ()
     """Allowed argument names; empty if names aren't restricted."""
     keys: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ class Follow:
 
         Returns the length of `text` if the value can't end in the tail. Earlier text isn't searched again for each value.
         """
-        # One search finds all ends that are literals. Ends that contain names or white space are matched piece by piece.
+        # One search finds all ends that are literals. Ends that contain names or whitespace are matched piece by piece.
         limit = self._literals.undecided_from(text, start)
         at = max(start, len(text) - self._longest)
         # `Rome, Tex` may become `Rome, Texas=`, so the value is certain only up to the comma.
@@ -184,7 +184,7 @@ class Follow:
 
     @cached_property
     def _patterns(self) -> list[list[str]]:
-        """Ends of a value that contain patterns for names or white space."""
+        """Ends of a value that contain patterns for names or whitespace."""
         return [
             found for found in (*self._next_arguments, *self._closings) if any(piece in _LENGTHS for piece in found)
         ]
@@ -225,7 +225,7 @@ class Follow:
     def _before_end(self, end: str) -> list[list[str]]:
         """Return the ends of the last value in a turn.
 
-        An end consists of the white space after the argument and before the end of the turn, followed by `end`.
+        An end consists of the whitespace after the argument and before the end of the turn, followed by `end`.
         """
         # If the format ends a turn with `city: on\n` and `\t<end>`, engines strip `<end>` and leave `\n\t`.
         layouts = dict.fromkeys((self._layout_after + self.trail, self._layout_after))
@@ -239,7 +239,7 @@ class Follow:
         entry = self.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, Slot.KEY, *named, name=name) for name in self._keys]
-        # White space that separates the key from the value is required, since otherwise any word in the value might be a name.
+        # Whitespace that separates the key from the value is required, since otherwise any word in the value might be a name.
         if self.in_code and not named[-1].strip():
             following = [[*pieces, _BLANK] for pieces in following]
         # If two line breaks separate arguments, both are required, because a value may contain single line breaks.
@@ -276,7 +276,7 @@ class Follow:
             if isinstance(part, Slot):
                 pieces += name if name in self.names else [_GAP, *(name or (_NAME,))]
                 continue
-            # White space in Python-style calls is optional, because models write both `f(a=1,b=2)` and `f(a = 1, b = 2)`.
+            # Whitespace in Python-style calls is optional, because models write both `f(a=1,b=2)` and `f(a = 1, b = 2)`.
             if self.in_code:
                 pieces += [piece for token in re.findall(r"\w+|[^\w\s]", part) for piece in (_GAP, *token)]
             else:
@@ -294,7 +294,7 @@ def _layout(text: str) -> str:
 
 
 def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
-    """Return the pieces once with all, once with part, and once with none of the marker's leading white space, which isn't part of the
+    """Return the pieces once with all, once with part, and once with none of the marker's leading whitespace, which isn't part of the
     value.
     """
     layout = _layout(marker)

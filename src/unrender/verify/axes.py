@@ -64,7 +64,7 @@ Axis = Callable[[Random], Said]
 
 
 def prose(random: Random) -> str:
-    """Return one to three lines of random words and symbols, without surrounding white space."""
+    """Return one to three lines of random words and symbols, without surrounding whitespace."""
     lines = [" ".join(random.choices(_WORDS + _MARKS, k=random.randint(1, 6))) for _ in range(random.randint(1, 3))]
     return random.choice(["\n", "\n\n", "\n  "]).join(lines)
 

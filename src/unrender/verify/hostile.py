@@ -66,7 +66,10 @@ _UNKNOWN, _LAST = "no_such_tool", "Rome"
 
 
 def words_in_text(run: Run) -> CapabilityFinding:
-    """Parse text that contains headers and markers made of ordinary words. In the middle of a line, these words are text."""
+    """Parse text that contains headers and markers made of ordinary words, or that mentions the start marker of reasoning.
+
+    In the middle of a line, these words are text.
+    """
     format, turn = run.candidate.format, run.candidate.format.turn
     ends = [text.strip() for text in (turn.end, *turn.ends)]
     texts = [*markers_of(format), *(text.strip() for text in format.ignored)]
@@ -75,7 +78,12 @@ def words_in_text(run: Run) -> CapabilityFinding:
     headers = [text.strip() for text in turn.headers if text.strip() in words]
     answers += [proof_answer(content=f"It says:\n{text}\nand more.") for text in headers]
     answers += [proof_answer(content="So 42.", reasoning=f"Question 1. {text} 42.") for text in headers]
-    reason = NOT_WRITTEN if words else "the format's markers are special tokens"
+    opener = format.reasoning.start.strip()
+    mentions = (
+        (f"Question 1. The tag `{opener}` opens 42.", f"Question 1. It writes {opener} before 42.") if opener else ()
+    )
+    answers += [proof_answer(content=text) for text in mentions]
+    reason = NOT_WRITTEN if answers else "the format's markers are special tokens"
     return run.judged("marker words in text", answers, reason=reason)
 
 

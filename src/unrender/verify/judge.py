@@ -266,6 +266,6 @@ def check_history(candidate: Candidate) -> Iterator[CapabilityFinding]:
         if shown is None or later is None or candidate.prompt is None:
             yield finding(capability, [])
         else:
-            # Ignore white space at the end of a turn, which may belong to the next turn.
+            # Ignore whitespace at the end of a turn, which may belong to the next turn.
             kept = [candidate.prompt, (shown.start + shown.answer).rstrip()]
             yield finding(capability, [_unlike(shown.answer, text, later[: len(text)]) for text in kept])

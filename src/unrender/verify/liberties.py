@@ -4,7 +4,7 @@ Strategy: the answer is parsed, the template renders the parsed message, and the
 order.
 
 Rules: grammars allow some deviations that don't affect parsing. They may leave out a marker, or generate an empty part with its markers. An
-answer's markers may therefore be missing, and markers of an empty part are accepted if the template writes them around text. White space,
+answer's markers may therefore be missing, and markers of an empty part are accepted if the template writes them around text. Whitespace,
 values, the order of arguments, and a header at the start are ignored. Messages that the template doesn't render are accepted.
 """
 

@@ -247,7 +247,7 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
     opener, written = format.content.start.strip(), begun.strip()
     if opener and (written.endswith(opener) or opener.startswith(written)):
         return ""  # The answer can't follow: the prefill starts content, but the answer starts with another part.
-    # If white space differs, e.g. for the prefill `<think>` and the answer `<think>\nHm.</think>`, return the text from the start of the
+    # If whitespace differs, e.g. for the prefill `<think>` and the answer `<think>\nHm.</think>`, return the text from the start of the
     # reasoning on.
     if _leaves_open(format, begun):
         return shown.answer[shown.answer.index(reasoning) :] if reasoning else ""
@@ -255,7 +255,7 @@ def _going_on(format: Format, shown: CutOut, begun: str) -> str:
         return shown.answer
     if reasoning:
         return ""
-    # Remove reasoning that the prefill closes, because the history may not contain it. White space at the end of the prefill isn't part of
+    # Remove reasoning that the prefill closes, because the history may not contain it. Whitespace at the end of the prefill isn't part of
     # the answer.
     bare = shown.answer.lstrip()
     text = bare.removeprefix(markers.empty.lstrip()).removeprefix(markers.end)
@@ -294,7 +294,7 @@ def _visible(answer: Said, text: str, format: Format) -> Said | None:
 
 
 def _as_written(text: str, rendering: str) -> str:
-    """Return `text` as it occurs in the rendering, with or without its surrounding white space. Returns "" if the rendering doesn't contain
+    """Return `text` as it occurs in the rendering, with or without its surrounding whitespace. Returns "" if the rendering doesn't contain
     it.
     """
     return next((form for form in (text, text.strip()) if form and form in rendering), "")

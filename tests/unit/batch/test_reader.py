@@ -223,9 +223,10 @@ def test_half_characters_can_be_stored(reader):
     assert read["content"][1] == "\ufffd"
 
 
-def test_a_batch_without_known_columns_is_unreadable(reader):
-    """Rows without an answer are unreadable."""
-    assert reader({"id": [1, 2]})["status"] == ["unreadable"] * 2
+def test_a_batch_without_known_columns_is_an_error(reader):
+    """A batch without answers names the columns that it has."""
+    with pytest.raises(RequestError, match=r"batch: expected a column 'text' or 'messages', found \['id'\]"):
+        reader({"id": [1, 2]})
 
 
 def test_takes_a_path(tmp_path):

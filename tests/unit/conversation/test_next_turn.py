@@ -291,7 +291,7 @@ def thinking(start, end, *, says="", closes="\n\n"):
     ],
 )
 def test_a_thought_alone_ends_as_the_template_ends_it(template, answer, appended):
-    """White space of the answer is not written again, and what content alone has behind it is not written at all."""
+    """Whitespace of the answer is not written again, and what content alone has behind it is not written at all."""
     turn = template.prepare([ASK])
 
     assert turn.next(answer, [AGAIN]).prompt.removeprefix(turn.prompt + answer) == appended
@@ -347,7 +347,7 @@ def test_nothing_comes_behind_an_end(end):
 
 
 def test_an_empty_answer_goes_on_as_the_end_of_the_prompt_does():
-    """Behind a result nothing asks for an answer, and white space of the template is not yet written."""
+    """Behind a result nothing asks for an answer, and whitespace of the template is not yet written."""
     template = chat(
         "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% else %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
         "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endif %}{% endfor %}"

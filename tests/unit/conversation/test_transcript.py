@@ -264,3 +264,23 @@ def test_a_result_of_a_function_is_a_tools_where_the_template_knows_no_function(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
             assert template.prepare([*asked, result]).prompt.endswith(f"</>{shown}")
+
+
+ALTERNATES = (
+    "{% if messages[0].role == 'system' %}<system>{{ messages[0].content }}</>{% set messages = messages[1:] %}{% endif %}"
+    "{% set ns = namespace(i=0) %}{% for m in messages %}{% if (m.role == 'user') != (ns.i % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}{% set ns.i = ns.i + 1 %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(("turns", "shown"), [(1, False), (2, True)])
+@pytest.mark.filterwarnings("ignore")
+def test_a_conversation_that_a_template_takes_is_not_rephrased(turns: int, shown: bool) -> None:
+    """A template that counts messages refuses a later system message in one conversation, and takes it in another."""
+    said = [{"role": role, "content": "Hi"} for role in ("user", "assistant", "user")][: 2 * turns - 1]
+    said += [{"role": "assistant", "content": "Hi"}] * (turns == 1)
+    more = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Bye"}]
+
+    turn = ChatTemplate.from_string(ALTERNATES).prepare([*said, *more])
+
+    assert ("<system>" in turn.prompt, turn.warnings == ()) == (shown, shown)

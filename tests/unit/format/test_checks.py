@@ -45,8 +45,8 @@ def test_a_format_has_the_problem_that_the_row_says() -> None:
         ({"turn": {"end": "x" * MAX_MARKER}}, None),
         ({"turn": {"end": "x" * (MAX_MARKER + 1)}}, "format.turn.end: expected at most"),
         ({"turn": {"end": "\n" * MAX_LAYOUT + "<e>"}}, None),
-        ({"turn": {"end": "\n" * (MAX_LAYOUT + 1) + "<e>"}}, "format.turn.end: .* white space at either end"),
-        ({"turn": {"content_to_tools": " " * (MAX_LAYOUT + 1)}}, "format.turn.content_to_tools: .* white space, found"),
+        ({"turn": {"end": "\n" * (MAX_LAYOUT + 1) + "<e>"}}, "format.turn.end: .* whitespace at either end"),
+        ({"turn": {"content_to_tools": " " * (MAX_LAYOUT + 1)}}, "format.turn.content_to_tools: .* whitespace, found"),
         ({"tools": {"why": "x" * (MAX_TEXT + 1)}}, f"format.tools.why: expected at most {MAX_TEXT}"),
         (
             {"turn": {"headers": ["<h>"] * (MAX_ITEMS + 1)}},

@@ -54,7 +54,7 @@ def test_what_is_between_two_arguments(entry: Skeleton, separator: str, between:
     ],
 )
 def test_values_that_nothing_of_their_own_ends(entry: Skeleton, codec: Codec, open_ended: bool) -> None:
-    """Without quotes, and with nothing but white space after the value."""
+    """Without quotes, and with nothing but whitespace after the value."""
     assert Arguments(entry=entry, codec=codec).open_ended is open_ended
 
 
@@ -81,7 +81,7 @@ def test_reasoning_that_a_text_closes(markers: dict[str, str], text: str, closed
 
 @cases
 def test_an_end_within_the_start(markers: dict[str, str], expected: bool) -> None:
-    """White space around the end does not count, nor does white space alone."""
+    """Whitespace around the end does not count, nor does whitespace alone."""
     assert Reasoning(**markers).ends_within_start is expected
 
 

@@ -48,29 +48,29 @@ def model(engine):
 @pytest.mark.parametrize(
     ("engine", "found"),
     [
-        (Engine(), {"grammar": True, "doubled": False}),
-        (Engine(end="<|end|>"), {"grammar": True, "doubled": False}),
-        (Engine(holds=False), {"grammar": False, "doubled": False}),
-        (Engine(doubles=True), {"grammar": True, "doubled": True}),
-        (Engine(capabilities=EngineCapabilities()), {"grammar": None, "doubled": False}),
-        (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "doubled": None}),
+        (Engine(), {"grammar": True, "adds_bos": False}),
+        (Engine(end="<|end|>"), {"grammar": True, "adds_bos": False}),
+        (Engine(holds=False), {"grammar": False, "adds_bos": False}),
+        (Engine(doubles=True), {"grammar": True, "adds_bos": True}),
+        (Engine(capabilities=EngineCapabilities()), {"grammar": None, "adds_bos": False}),
+        (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "adds_bos": None}),
     ],
     ids=["good", "writes the end", "disregards", "doubles", "without-grammars", "refuses"],
 )
 def test_engine_is_found_out(engine, found, caplog):
-    """`/ready` and the log tell what a few tokens have shown; an engine is tried once."""
+    """`/ready` and the log contain the results of the probe. An engine is probed once."""
     application = app([model(engine)])
     with caplog.at_level(logging.WARNING, "unrender.gateway"):
         first = asked(application, "GET", "/ready").json()["findings"]["m"]
     tries = len(engine.jobs)
     second = asked(application, "GET", "/ready").json()["findings"]["m"]
 
-    said = first.pop("said")
+    said = first.pop("warnings")
     assert first == found
-    assert second == first | {"said": said}
+    assert second == first | {"warnings": said}
     assert len(engine.jobs) == tries > 0
     assert [record.getMessage() for record in caplog.records] == [f"m: {sentence}" for sentence in said]
-    assert bool(said) == (found != {"grammar": True, "doubled": False})
+    assert bool(said) == (found != {"grammar": True, "adds_bos": False})
 
 
 def test_findings_are_acted_upon():

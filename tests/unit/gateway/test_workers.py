@@ -6,13 +6,16 @@ The full size, with processes of their own, is `benchmarks/gateway.py`.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from functools import partial
 
 import pytest
 from live import listening, request
 from paced import client, engine, port_of
 from serving import Told
 
+from unrender.gateway.answers.turns import Workers
 from unrender.gateway.backends.backend import EngineCapabilities
 from unrender.gateway.gateway import GatewayLimits, Keys
 
@@ -57,6 +60,50 @@ def test_small_request_waits_for_one_build_of_another_client():
     while len(waited) < 5 and min(waited, default=12) > 3:
         waited.append(asyncio.run(run(100 * len(waited))))
     assert min(waited) <= 3  # One was built and not yet sent, one was being built, one had its turn.
+
+
+def test_light_client_does_not_wait_for_heavy_ones():
+    """While eight clients that needed much time have work, another one's work runs at once, on the thread that is left to it."""
+
+    async def run():
+        workers, held, order = Workers(2, "test"), threading.Event(), []
+        now = time.monotonic()
+        workers._spent.update(dict.fromkeys(range(8), (60.0, now)))
+
+        def heavy(client):
+            held.wait(20)
+            order.append(client)
+
+        tasks = [asyncio.create_task(workers.run(client, partial(heavy, client))) for client in range(8)]
+        await asyncio.sleep(0)
+        try:
+            # The heavy work ends only after the light work has.
+            await asyncio.wait_for(workers.run("light", partial(order.append, "light")), 20)
+        finally:
+            held.set()
+        await asyncio.gather(*tasks)
+        return order
+
+    order = asyncio.run(run())
+    assert order[0] == "light"
+    assert sorted(order[1:]) == [*range(8)]
+
+
+def test_waiting_work_that_is_cancelled_leaves_its_thread():
+    """Work that is cancelled while it waits never runs, and what waits behind it does."""
+
+    async def run():
+        workers, held, done = Workers(1, "test"), threading.Event(), []
+        first = asyncio.create_task(workers.run("a", partial(held.wait, 20)))
+        second = asyncio.create_task(workers.run("b", partial(done.append, "b")))
+        third = asyncio.create_task(workers.run("c", partial(done.append, "c")))
+        await asyncio.sleep(0.01)
+        second.cancel()
+        held.set()
+        await asyncio.wait_for(asyncio.gather(first, third), 20)
+        return done
+
+    assert asyncio.run(run()) == ["c"]
 
 
 RATE = 60.0

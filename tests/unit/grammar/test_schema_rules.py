@@ -41,5 +41,5 @@ def test_rules_grow_linearly_with_optional_properties() -> None:
 
 
 def test_white_space_between_tokens_is_bounded() -> None:
-    """A model cannot run on in white space for ever."""
+    """A model cannot run on in whitespace for ever."""
     assert "{0,32}" in turn_of(c.schema({"type": "array"})).constraint("llama.cpp").grammar

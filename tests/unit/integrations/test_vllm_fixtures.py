@@ -141,7 +141,7 @@ def prompt_for(record, name, tools):
 
 
 def plain(record, reasoning, content, calls):
-    """Return what is compared: texts without the white space around them, arguments as values.
+    """Return what is compared: texts without the whitespace around them, arguments as values.
 
     vLLM's parsers of calls do not say what the reasoning was, and those of reasoning read no calls.
     """

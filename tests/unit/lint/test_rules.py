@@ -74,7 +74,7 @@ def test_a_finding_shows_conversation_and_place(rule, changes, roles, excerpt):
 
 @cases
 def test_the_first_marker_of_a_turn_is_injected(end, ends, headers, marker):
-    """The end of turn comes first, then other ends, then headers; white space is not a marker."""
+    """The end of turn comes first, then other ends, then headers; whitespace is not a marker."""
     turn = replace(sound().format.turn, end=end, ends=ends, headers=headers)
     found = shown("special-tokens-injectable", replace(sound(), format=replace(sound().format, turn=turn)))
 
@@ -100,6 +100,15 @@ def test_a_template_is_linted(rule):
 
     assert all(data[name] for name in ("rule", "severity", "page", "text", "harm", "fix", "messages"))
     assert lint(template, ignore=found) == ()
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("contnet", "content"), ("rol", "role"), ("tool_call", "tool_calls")])
+def test_a_misspelled_attribute_is_named(wrong, right):
+    """An attribute that no message has is named, with the line and what was meant."""
+    source = SOUND.replace(right, wrong)
+    found = lint(ChatTemplate.from_string(source))
+
+    assert f"{wrong!r} is undefined; did you mean {right!r}?" in [finding.text for finding in found]
 
 
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ messages }}", "{{ x.y.z }}"])

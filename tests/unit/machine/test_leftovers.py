@@ -15,7 +15,7 @@ NOW = Request(tools=(Tool(name="now"),))
 
 
 def test_broken_text_is_content_when_no_call_follows() -> None:
-    """Broken text waits while only white space follows; the next word makes it content."""
+    """Broken text waits while only whitespace follows; the next word makes it content."""
     cleaner = Cleaner()
 
     assert cleaner.take([ContentText("a"), BrokenText("f{}")]) == [ContentText("a")]

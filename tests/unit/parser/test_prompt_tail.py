@@ -103,7 +103,7 @@ def test_short_ends_may_be_in_a_thought() -> None:
 
 @cases
 def test_without_a_header_an_open_thought_at_the_end_counts(prompt: str, prefill: str) -> None:
-    """With the white space after it."""
+    """With the whitespace after it."""
     assert read_prefill(FORMAT, prompt) == prefill
     assert read_prefill(Format(turn=TURN, undeclared_reasoning=False), prompt) == ""
 

@@ -39,6 +39,27 @@ def asked(question, **fields):
     return found
 
 
+EXAMPLES = json.loads(files("unrender.playground").joinpath("page/examples.json").read_bytes())
+
+
+@pytest.mark.parametrize("example", EXAMPLES["examples"], ids=lambda example: example["name"])
+def test_an_example_is_parsed_with_its_models_own_format(example):
+    """The format of the request replaces the derived one, and the example's template writes answers in it."""
+    template = {"source": example["source"], "format": example["format"]}
+    request = template | {"messages": EXAMPLES["messages"], "tools": EXAMPLES["tools"]}
+
+    output = answer("sample", request | {"legible": True})["output"]
+    message = answer("read", request | {"output": output})["message"]
+    assert answer("format", template)["format"] == example["format"]
+    assert [call["function"]["name"] for call in message["tool_calls"]] == ["get_weather"]
+    assert answer("explanation", request | {"output": output})["clean"]
+
+
+def test_a_malformed_format_is_an_error():
+    """The message names the field."""
+    assert "error" in answer("format", {"source": SOURCE, "format": {"version": 2, "tools": 3}})
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_has_an_answer_in_json(question):
     """Every request returns JSON for a valid template."""

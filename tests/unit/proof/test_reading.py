@@ -278,7 +278,7 @@ def test_answers_that_are_written_alike_are_not_judged():
 HEADERS = {
     "after the header": (FORMAT, ASKED, True),
     "after half of it": (FORMAT, f"<user>{USER}<assi", False),
-    "with white space": (replace(FORMAT, turn=TurnTexts(headers=("<assistant>\n",))), ASKED, True),
+    "with whitespace": (replace(FORMAT, turn=TurnTexts(headers=("<assistant>\n",))), ASKED, True),
     "one header of two": (replace(FORMAT, turn=TurnTexts(headers=("<x>", "<assistant>"))), ASKED, True),
     "no header": (replace(FORMAT, turn=TurnTexts()), ASKED, False),
     "a header before the question came again": (FORMAT, f"{ASKED}<user>{USER}", False),

@@ -83,7 +83,7 @@ def test_openers_of_closers(closer, openers):
 
 @cases
 def test_literals_are_solved(before, between, after, expected):
-    """Prefix and suffix are what repeats. If they overlap, the border is not inside a marker, and comes after white space."""
+    """Prefix and suffix are what repeats. If they overlap, the border is not inside a marker, and comes after whitespace."""
     solution = solve(before, between, after)
 
     assert [solution.prefix, solution.suffix, solution.separator] == expected

@@ -20,6 +20,7 @@ def test_key_that_starts_with_a_colon_is_another_key(cut):
 
 
 def test_repeated_key_is_found():
+    """A key that starts with a colon counts as repeated if it occurs twice."""
     scanner = LiteralScanner(LiteralStyle())
     scanner.scan('{":a": 1, ":a": 2}', 0, final=True)
 

@@ -288,7 +288,7 @@ def _marks_reasoning(prober: Prober, message: Said) -> bool:
     parts = rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}"
     if text is None or REASONING not in text or re.search(parts, text):
         return False
-    # If only white space separates reasoning from content, as in `Rsnvolquet Contzurbin`, no parser can distinguish the two.
+    # If only whitespace separates reasoning from content, as in `Rsnvolquet Contzurbin`, no parser can distinguish the two.
     between = text_between(text, REASONING, CONTENT)
     if between is not None:
         return bool(between.strip())

@@ -90,7 +90,7 @@ def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
 
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
-    """Move white space from the end of an entry to its start if a call without arguments lacks it (T6)."""
+    """Move whitespace from the end of an entry to its start if a call without arguments lacks it (T6)."""
     # If calls are `f\n<k>1</k>\n</f>` and, without arguments, `f</f>`, the line break after `f` is part of the arguments.
     rests = (none or "").split(NAMES[0])[1:]
     lead = one.before[: len(one.before) - len(solution.prefix)]

@@ -120,7 +120,7 @@ class _Analysis:
     def solve(self) -> ToolsFinding:
         # The steps for `<s><c>f{…}</c>, <c>g{…}</c></s><end>`: find the row of calls, then the text before and after the row. Literals that
         # both calls share, `<c>` and `</c>`, are part of the call. The remaining text at both ends, `<s>` and `</s>`, is the section.
-        # Moving white space to the joints comes last, because the white space helps to find shared text.
+        # Moving whitespace to the joints comes last, because the whitespace helps to find shared text.
         row, start = self._longest_row()
         if row is None:
             return ToolsFinding(tools=CallSyntax(), diagnostics=("calls are rendered in a way that is not understood",))
@@ -237,7 +237,7 @@ class _Analysis:
         """Return the text between the last call and the end of the turn, and the usual end-of-turn marker, or an empty string if there is a
         different one.
 
-        The white space before the marker may be shorter than usual, because some white space follows only content.
+        The whitespace before the marker may be shorter than usual, because some whitespace follows only content.
         """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
         end = self.known.turn_end
@@ -359,7 +359,7 @@ class _Analysis:
 
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
-    """Move white space at the outer ends of a call's markers into the joints and separators."""
+    """Move whitespace at the outer ends of a call's markers into the joints and separators."""
     # In `\n<c>f</c>` after `<s>`, the line break isn't part of the marker `<c>`. The line break belongs to the section's opener or to the
     # separator.
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]

@@ -58,7 +58,7 @@ class ContentFinding:
     rule: str
     """Name of the heuristic that found the end of the content's wrapper."""
     lead: str = ""
-    """White space that precedes the wrapper at the start of an answer."""
+    """Whitespace that precedes the wrapper at the start of an answer."""
     after_reasoning: str = ""
     """Text between reasoning and the wrapper, written only after reasoning."""
 
@@ -111,7 +111,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
     lead = ""
-    # White space at the start of `plain` isn't part of the opener.
+    # Whitespace at the start of `plain` isn't part of the opener.
     if reasoned and plain != reasoned and plain.lstrip() == reasoned:
         lead, start = plain.removesuffix(reasoned), reasoned
     # If answers are `<message>Hi` and, after reasoning, `<final><message>Hi`, `<final>` is text between reasoning and content.

@@ -116,7 +116,7 @@ def _from_presence(seen: ReasoningRecord) -> ReasoningFinding | None:
         # Use the prompt's opener: the prompt ends in `<bot><think>`, but the history contains only `so</think>Hi`.
         start = frame.prefill
     if frame.prefill and frame.prefill == start.lstrip():
-        start = frame.prefill  # Drop white space that the prompt doesn't have before the marker.
+        start = frame.prefill  # Drop whitespace that the prompt doesn't have before the marker.
     mode, empty = _mode(start, end, frame, openings), _empty_form(start, end, openings)
     reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
@@ -152,9 +152,9 @@ def _split_closer(seen: ReasoningRecord, start: str) -> tuple[str, str, str]:
     if before.strip() and header.strip() and header.strip() == frame.header.strip():
         return before, header, rule
     if not text.strip():
-        text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
+        text, rule = openings.reasoning_content or "", "whitespace closes nothing: the next part's opener does"
     end = text.rstrip()
-    # Use the joint before content, because the white space before a call may be shorter.
+    # Use the joint before content, because the whitespace before a call may be shorter.
     before_content = openings.reasoning_content or openings.reasoning_content_and_calls or ""
     following = (before_content if before_content.startswith(end) else text)[len(end) :]
     return end, following[: len(following) - len(following.lstrip())], rule
@@ -234,7 +234,7 @@ def _before_call(text: str, _: str, seen: ReasoningRecord) -> str:
 def _up_to_closer(text: str, start: str, _: ReasoningRecord) -> str:
     """Return `text` up to and including the closer of the last marker of `start`, or an empty string if there is no closer.
 
-    White space after the closer is included, because the white space is the joint.
+    Whitespace after the closer is included, because the whitespace is the joint.
     """
     # In `<a><think>` … `</think>\n\nso</a>`, the marker that was opened last is closed first.
     tags = tags_of(start)
@@ -285,7 +285,7 @@ def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
         return None
     opener, space, closer = pair
     open_prompt = frame.prefill.strip().endswith(opener)
-    # Divide the white space in an empty block between the opener and the closer: `<think>\n`, `\n</think>`.
+    # Divide the whitespace in an empty block between the opener and the closer: `<think>\n`, `\n</think>`.
     margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
     reasoning = Reasoning(
         mode=ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED,
@@ -298,7 +298,7 @@ def _from_empty_block(seen: ReasoningRecord) -> ReasoningFinding | None:
 
 
 def _empty_block(text: str) -> tuple[str, str, str] | None:
-    """Return the opener, white space and closer of an empty block in `text`, or None if there is no such block."""
+    """Return the opener, whitespace and closer of an empty block in `text`, or None if there is no such block."""
     parts = lexemes(text)
     for at, part in enumerate(parts):
         space = "".join(takewhile(str.isspace, parts[at + 1 :]))

@@ -327,7 +327,7 @@ def split_opener(text: str) -> tuple[str, str]:
     if match:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]
-    # If the name isn't inside a tag, complete tags and white space are the opener, and the rest is part of the function: `<call>\nrun: f`
+    # If the name isn't inside a tag, complete tags and whitespace are the opener, and the rest is part of the function: `<call>\nrun: f`
     # has the opener `<call>\n` and the function `run: `.
     parts = lexemes(text)
     first = next((i for i, part in enumerate(parts) if is_tag(part)), 0)
@@ -348,7 +348,7 @@ def split_closer(text: str, call_start: str) -> tuple[str, str]:
     if not size or not tags:
         return text, ""
     first = tags[-min(size, len(tags))]
-    # The closers include the white space before them, e.g. the line break in `}\n</call>`.
+    # The closers include the whitespace before them, e.g. the line break in `}\n</call>`.
     while first > 0 and parts[first - 1].isspace():
         first -= 1
     return "".join(parts[:first]), "".join(parts[first:])
@@ -385,7 +385,7 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
 
 
 def lead_layout(tools: CallSyntax) -> CallSyntax:
-    """Move the white space after values without a closer to the start of the next argument, and to the end of the arguments."""
+    """Move the whitespace after values without a closer to the start of the next argument, and to the end of the arguments."""
     function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
     if not at or not entry or isinstance(entry[-1], Slot):

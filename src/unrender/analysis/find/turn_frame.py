@@ -2,7 +2,7 @@
 
 Strategy: the common start of all answers to one question is the header. The generation prompt ends with the header, or continues with the
 prefill. Texts are split at the first different lexeme, and never inside a composite marker. Texts are compared from the anchor on: the text
-that follows the question's turn in every prompt. Thinking switches in the question and white space before the anchor are ignored.
+that follows the question's turn in every prompt. Thinking switches in the question and whitespace before the anchor are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.limits import MAX_ITEMS, MAX_MARKER
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, is_word, split_last_tag, tags_of
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
-"""Matches white space, and the positions next to tags where white space is optional."""
+"""Matches whitespace, and the positions next to tags where whitespace is optional."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class TurnFrame:
     def body(self, text: str | None) -> str | None:
         """Return the answer in a rendering of a question and an answer, or None if the rendering starts with another lead.
 
-        White space in the lead may differ, because in some templates it depends on the kind of answer.
+        Whitespace in the lead may differ, because in some templates it depends on the kind of answer.
         """
         if text is None:
             return None
@@ -224,14 +224,14 @@ def _ends_of_question(asked: Continuations) -> tuple[str, str]:
 def text_after_lead(text: str, lead: str) -> str | None:
     r"""Return `text` without the prefix `lead`, or None if `text` doesn't start with `lead`.
 
-    White space inside the lead may differ.
+    Whitespace inside the lead may differ.
 
     >>> text_after_lead("<end>\n<bot>Hi", "<end><bot>")
     'Hi'
     """
     if text.startswith(lead):
         return text[len(lead) :]
-    # The lead `<end><bot>` matches `<end>\n<bot>Hi`: words and tags must be equal, but white space between them may differ.
+    # The lead `<end><bot>` matches `<end>\n<bot>Hi`: words and tags must be equal, but whitespace between them may differ.
     words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
     # If the lead is `<bot>\n` and the text also contains the line break, remove that line break too.
@@ -248,7 +248,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     shorter: list[str] = []
     if bare is not None and any(_before_header(answer, bare) != _before_header(asked, bare) for answer in answers):
         # The question's turn may end differently in prompts and in the history, e.g. `</u>\n\n<bot>` and `</u>\n<bot>`. Then an answer's
-        # lead may be any start of a prompt that is longer than the question's turn. White space is ignored.
+        # lead may be any start of a prompt that is longer than the question's turn. Whitespace is ignored.
         parts = lexemes(asked[len(bare) :][:MAX_MARKER])[:MAX_ITEMS]
         shorter = [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
     answers = [_with_lead_of(answer, [*known, *shorter]) for answer in answers]
@@ -282,13 +282,13 @@ def _as_far_as_asked(lead: str, asks: Iterable[str]) -> str:
 
 
 def _before_header(text: str, bare: str) -> str | None:
-    """Return the white space after the question's turn, or None if the turn ends differently."""
+    """Return the whitespace after the question's turn, or None if the turn ends differently."""
     rest = text.removeprefix(bare)
     return rest[: len(rest) - len(rest.lstrip())] if text.startswith(bare) else None
 
 
 def _with_lead_of(answer: str, prompts: list[str]) -> str:
-    """If the answer starts like one of the prompts, apart from white space, replace this start with the prompt's text."""
+    """If the answer starts like one of the prompts, apart from whitespace, replace this start with the prompt's text."""
     rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
     return next((prompt + rest for prompt, rest in rests if rest is not None), answer)
 
@@ -296,7 +296,7 @@ def _with_lead_of(answer: str, prompts: list[str]) -> str:
 def _agree(prompt: str, lead: str) -> bool:
     """Return whether one of the prompt and the lead is a prefix of the other.
 
-    White space at the end of the lead is ignored, because the white space may belong to the answers.
+    Whitespace at the end of the lead is ignored, because the whitespace may belong to the answers.
     """
     shared = common_prefix([prompt, lead])
     return shared in (prompt, lead) or bool(shared.strip() and not lead[len(shared) :].strip())

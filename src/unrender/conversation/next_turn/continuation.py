@@ -64,7 +64,7 @@ class Rewritten:
     conversation: Conversation
     """The longer conversation."""
     what: str
-    """Name of the part that changes, one of "generation prompt", "thoughts", "system", "tools", "white space" and "text"."""
+    """Name of the part that changes, one of "generation prompt", "thoughts", "system", "tools", "whitespace" and "text"."""
     before: str
     """Excerpt of the shorter rendering at the first difference."""
     after: str
@@ -392,7 +392,7 @@ def _what(before: str, after: str, format: Format) -> str:
         heads = [text.partition(QUESTION.content)[0] for text in (before, after)]
         if before.count(word) != after.count(word) or heads[0].count(word) != heads[1].count(word):
             return what
-    return "white space" if "".join(after.split()).startswith("".join(before.split())) else "text"
+    return "whitespace" if "".join(after.split()).startswith("".join(before.split())) else "text"
 
 
 def _common_end(tails: Sequence[str], header: str, format: Format) -> str | None:

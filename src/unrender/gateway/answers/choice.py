@@ -203,7 +203,7 @@ class Choice:
     def fits(self, limit: int | None) -> bool:
         """Return True if the rest of the broken call fits into the request's token limit."""
         spent = self._tokens + sum(piece.tokens for piece in self._after)
-        return limit is None or (self._healing is not None and limit - spent >= self._healing[0].shortest)
+        return limit is None or (self._healing is not None and limit - spent >= max(self._healing[0].shortest, 1))
 
     def go_on(self) -> tuple[unrender.Turn, EngineGrammar]:
         """Return the turn that continues after the valid part of the broken call, and its grammar. The remaining text is discarded."""
@@ -233,7 +233,9 @@ class Choice:
         self._heals = 0 if failed is not None or after else self._heals
         found = self._taken(events, tokens)
         for piece in after:
-            found += self.feed(piece._replace(tokens=0))  # these tokens have been counted
+            found += self.feed(
+                piece if failed is None else piece._replace(tokens=0)
+            )  # `go_on` has counted these tokens
         return found if failed is None else found + self.finish()
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:

@@ -77,7 +77,7 @@ class Model:
         """Return the turn as it is sent to the engine."""
         bos = self.turns.template._with_tools.bos_token
         # If the engine adds "<s>" itself, remove it from the prompt, which would otherwise have two.
-        return replace(turn, prompt=turn.prompt.removeprefix(bos)) if self.found.doubled and bos else turn
+        return replace(turn, prompt=turn.prompt.removeprefix(bos)) if self.found.adds_bos and bos else turn
 
 
 @dataclass(slots=True)

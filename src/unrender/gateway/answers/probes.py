@@ -35,7 +35,7 @@ class Findings:
 
     grammar: bool | None = None
     """True if the engine enforces grammars."""
-    doubled: bool | None = None
+    adds_bos: bool | None = None
     """True if the engine adds a BOS token to a prompt that already has one."""
     unread: bool = False
     """True if an answer contained a call in another syntax, which wasn't parsed."""
@@ -49,8 +49,8 @@ class Findings:
     def complaints(self) -> list[str]:
         """Return warnings for the operator."""
         loose = ["the engine ignores grammars, so tool calls and response formats are not enforced"]
-        doubled = ["the engine adds the BOS token itself, so prompts are sent without it"]
-        return loose * (self.grammar is False) + doubled * (self.doubled is True) + [UNREAD] * self.unread
+        bos = ["the engine adds the BOS token itself, so prompts are sent without it"]
+        return loose * (self.grammar is False) + bos * (self.adds_bos is True) + [UNREAD] * self.unread
 
 
 async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
@@ -76,7 +76,7 @@ async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> Non
     # If both the template and the engine write "<s>", the engine counts one token more than its tokenizer finds in the prompt.
     if bos and turn.prompt.startswith(bos) and usage is not None and usage.prompt_tokens:
         counted = await backend.count(turn.prompt)
-        found.doubled = None if counted is None else usage.prompt_tokens == counted + 1
+        found.adds_bos = None if counted is None else usage.prompt_tokens == counted + 1
     found.tried = True
 
 

@@ -19,6 +19,7 @@ from unrender.gateway.backends.connection import Connection, HttpEngine, Reader,
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
 from unrender.rendering.loading import LoadedTemplates
+from unrender.version import install_command
 
 LLAMA_SAMPLING: Mapping[str, tuple[str, float]] = {
     "temperature": ("temperature", 1.0),
@@ -195,7 +196,7 @@ def llama_cpp() -> Any:
     try:
         return importlib.import_module("xllamacpp")
     except ImportError as error:
-        message = f"gguf: needs llama.cpp in this process ({error}): pip install 'unrender[gguf]'"
+        message = f"gguf: needs llama.cpp in this process ({error}): {install_command('gguf')}"
         raise invalid(message, param="backend") from None
 
 

@@ -110,7 +110,7 @@ class ArgumentReader(Cursor):
                     break
 
     def _goes_on(self, further: Follow) -> bool | None:
-        """Return whether another argument follows, if only white space separates arguments. Return None if more text is needed."""
+        """Return whether another argument follows, if only whitespace separates arguments. Return None if more text is needed."""
         machine, first = self.machine, self.machine.current.count == 0
         machine.steps += 1
         among = further.among((), machine.current.types.odd, odd_names(machine.request._tool_names))
@@ -201,7 +201,7 @@ class ArgumentReader(Cursor):
         return True
 
     def _entry_marker(self, i: int, part: Marker) -> Steps[None]:
-        """Read a marker of an argument. Next to a raw value, the white space of the marker must match exactly."""
+        """Read a marker of an argument. Next to a raw value, the whitespace of the marker must match exactly."""
         arguments = self.view.arguments
         entry, others = arguments.entry, tuple(other.core for other in part.others)
         raw = notation_of(arguments.codec).unquoted
@@ -220,7 +220,7 @@ class ArgumentReader(Cursor):
             yield from self.space()
 
     def _layout(self, text: str) -> Steps[None]:
-        """Consume as much white space as matches the layout `text`, since other white space belongs to the raw value next to it."""
+        """Consume as much whitespace as matches the layout `text`, since other whitespace belongs to the raw value next to it."""
         machine = self.machine
         machine.steps += 1
         while True:

@@ -26,8 +26,8 @@ from unrender.machine.call_events import (
     start_call,
     unquote,
 )
-from unrender.machine.calls.cursor import Left, Steps
-from unrender.machine.calls.mending import behind_words, first_word, tool_named
+from unrender.machine.calls.cursor import Failed, Left, Steps
+from unrender.machine.calls.damaged import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
 from unrender.machine.instructions import SPACE, tool_at
 from unrender.machine.interpreter import OR, Machine
@@ -62,8 +62,16 @@ class ReadCalls:
             machine.restart = Restart.of(machine, reader, run)
         try:
             next(run)
-        except (Left, StopIteration):
-            machine.restart = None
+        except (Left, StopIteration) as left:
+            before, machine.restart = machine.restart, None
+            if self.view.calls.alone and before and isinstance(left, Failed):
+                # The text is read as if it hadn't been tried. Reports name only what the format itself expects.
+                machine.wanted, machine.fenced = before.state["wanted"], before.state["fenced"]
+                machine.failed_at = before.failed_at - machine.base
+                for frame in filter(None, (machine.left, *machine.frames[-1:])):
+                    frame.call = before.frames[-1].call if before.frames else None
+                if machine.left:
+                    machine.left.holds, machine.left.whole, machine.left.quotation = False, False, None
             return False
         return True
 
@@ -190,6 +198,8 @@ class _RunReader(TailReader):
                 frame.holds = frame.whole = True
             return
         frame = machine.frames[-1]
+        if calls.alone and (machine.strict or machine.request.tools is None or machine.answered):
+            self.fail("a call in the format's syntax")
         # Check only the first call of a run, because that call's frame also holds the later calls.
         if len(machine.frames) < 2 or machine.frames[-2].quotation is None:
             # Reject a call after a section marker that is inside a sentence, as in "Write <calls>\n<call>".

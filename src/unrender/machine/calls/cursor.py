@@ -40,9 +40,13 @@ class Left(Exception):
     """The machine continues at another instruction, so the reader ends."""
 
 
+class Failed(Left):
+    """The machine returned to the latest backtracking point."""
+
+
 @dataclass(slots=True, eq=False)
 class Cursor:
-    """Reads literals, white space and words."""
+    """Reads literals, whitespace and words."""
 
     machine: Machine
     view: CallView
@@ -52,7 +56,7 @@ class Cursor:
     def fail(self, wanted: str) -> NoReturn:
         """End the reader, and return to the latest backtracking point. `wanted` is the expected text."""
         self.machine.fail(wanted)
-        raise Left
+        raise Failed
 
     def leave(self, target: int) -> NoReturn:
         """End the reader, and continue at another instruction."""
@@ -70,7 +74,7 @@ class Cursor:
         return not undecided(self.machine, markers, at)
 
     def space(self) -> Steps[None]:
-        """Consume white space."""
+        """Consume whitespace."""
         self.machine.steps += 1
         while take_space(self.machine):
             yield
@@ -120,7 +124,7 @@ class Cursor:
             machine.take(Role.MARKER, end)
 
     def marker(self, marker: Marker, *, worded: bool = True) -> Steps[None]:
-        """Consume a marker, with any white space before its pieces.
+        """Consume a marker, with any whitespace before its pieces.
 
         If `worded` is False, a word directly after the last fence isn't part of the fence.
         """
@@ -132,7 +136,7 @@ class Cursor:
                 yield from self.fence(worded=worded or i + 1 < len(marker.pieces))
 
     def before_object(self) -> Steps[None]:
-        """Consume white space and an optional Markdown fence before a JSON object."""
+        """Consume whitespace and an optional Markdown fence before a JSON object."""
         yield from self.space()
         yield from self.fence()
         yield from self.space()
@@ -140,7 +144,7 @@ class Cursor:
     # Names and other words.
 
     def name(self, stops: Finder) -> Steps[None]:
-        """Consume the tool name, which ends at one of `stops` or at white space."""
+        """Consume the tool name, which ends at one of `stops` or at whitespace."""
         machine = self.machine
         odd = odd_names(machine.request._tool_names)
         declared: int | None = NOT_HERE
@@ -213,7 +217,7 @@ class Cursor:
         return known if known and stops.undecided_from(buffer, start) >= known[0] else None
 
     def word(self, slot: Slot, stops: Finder, types: Sequence[str] = ()) -> Steps[None]:
-        """Consume a counter, an id, or one of the type words `types`, which ends at one of `stops` or at white space."""
+        """Consume a counter, an id, or one of the type words `types`, which ends at one of `stops` or at whitespace."""
         machine, call = self.machine, self.machine.current
         while (ends := self._word_ends(stops)) is None:
             yield

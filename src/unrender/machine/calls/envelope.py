@@ -126,7 +126,8 @@ class ObjectReader(ArgumentReader):
             self._name(end, key)
         # The first key decides whether a bare object is a call, as in `{"name": …`, or an answer in JSON, as in `{"answer": 42}`.
         if not named or skips:
-            if not self.view.before_object and not self._may_precede_name(fields, here):
+            shown = self.view.before_object and not self.view.calls.alone
+            if not shown and not self._may_precede_name(fields, here):
                 self.lack("the tool's name")
             machine.take(Role.MARKER, end)
         yield from self.space()

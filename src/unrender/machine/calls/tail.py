@@ -29,6 +29,7 @@ from unrender.machine.call_events import (
 from unrender.machine.calls.cursor import Steps
 from unrender.machine.calls.envelope import ObjectReader
 from unrender.machine.calls.mending import mend
+from unrender.machine.events import Malformed
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE, shared_length, tool_at, undecided
 from unrender.machine.interpreter import OR
@@ -40,6 +41,7 @@ from unrender.values.finder import end_of
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """Matches a closing tag, or a prefix of one."""
 _CALLS_END = ("call>", "calls>")
+_OWN = "a call in the format's syntax"
 _GOES_ON = (",", ":", "}", "]")
 """Characters that can continue JSON after a complete value."""
 
@@ -187,7 +189,7 @@ class TailReader(ObjectReader):
     def may_be_mended(self) -> bool:
         """Return whether the current call may be repaired. It can't be repaired if part of it was emitted or is in the prompt."""
         machine, call = self.machine, self.machine.call
-        if not self.view.mendable or machine.strict or machine.policy.repair == "none":
+        if not self.view.mendable or self.view.calls.alone or machine.strict or machine.policy.repair == "none":
             return False
         start = call.start if call else machine.position
         if start < 0 or machine.position - start > MAX_SLOW_TEXT or machine.quotation:
@@ -393,13 +395,25 @@ class TailReader(ObjectReader):
 
     def _leave(self, at: int) -> Literal[True]:
         """Leave the run of calls, since no call follows at `at`. Return True if more text is needed."""
-        machine = self.machine
+        machine, view = self.machine, self.view
         limited = self._limited()
         if machine.quotation and not limited and self.unless_quoted(machine.quotation):
             return True
         if machine.quotation:
+            if view.calls.alone:
+                self._end_alone(limited=limited)
             unquote(machine)
         return self._end_run(at, limited=limited)
+
+    def _end_alone(self, *, limited: bool) -> None:
+        """Report calls in another format's syntax that are the whole answer. Damaged calls are text."""
+        machine, view, call = self.machine, self.view, self.machine.call
+        frame, ends = machine.frames[-1], len(view.closers) + len(view.section)
+        damaged = any(isinstance(event, Malformed) for event in machine.events[frame.start.events - machine.released :])
+        damaged = damaged or limited or machine.fenced or machine.closed < ends
+        if damaged or (call and not self._fits(call)):
+            self.fail(_OWN)
+        machine.malformed("", _OWN, at=max(frame.at, 0))
 
     def _end_run(self, at: int, *, limited: bool) -> NoReturn:
         """End the run of calls before `at`. `limited` is True if the token limit cut off the last call."""
@@ -481,6 +495,8 @@ class TailReader(ObjectReader):
         """Leave the run if the quotation around the calls is closed at the current position. Return whether more text is needed."""
         machine = self.machine
         quoted = around.closed(machine.buffer, machine.at, self.view.turn_ends, final=machine.final)
+        if quoted and self.view.calls.alone:
+            self.fail(_OWN)
         if quoted:
             self.quote()
         return quoted is None

@@ -80,7 +80,10 @@ class _Entry:
 class _Compiler:
     def __init__(self, answer: Answer) -> None:
         self.tree = answer
-        self.runs = [part for part in answer.parts if isinstance(part, Calls) and not part.forbidden]
+        calls = [part for part in answer.parts if isinstance(part, Calls) and not part.forbidden]
+        self.runs = [part for part in calls if not part.alone]
+        self.alone = [part for part in calls if part.alone]
+        """Calls that count only if they are the whole answer."""
         self.dropped = (*answer.ends, *answer.dropped)
         self.code = Code()
         self.opening: dict[str, int] = {}
@@ -100,12 +103,13 @@ class _Compiler:
         hub = self._hub(Role.CONTENT, Halt())
         assert hub.at == CONTENT_HUB
         opens_in_words = self._opens_in_words()
-        begin = self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
+        self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
         entries = [entry for calls in self.runs for entry in self._calls(calls)]
         unmarked = tuple(entry.target for entry in entries if not entry.opening.opener)
         if unmarked:
             # Try calls without a marker, such as `get_weather\n{…}`, at the start of an answer, before treating it as text.
-            begin = self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
+            self.answer = self.code.emit(Attempt(unmarked, self.begins, reported=False))
+        begin, shared = self._whole_answers(entries)
         self.ended = self._after_end()
         for part in self.tree.parts:
             begin = self._part(hub, part, entries) or begin
@@ -116,6 +120,10 @@ class _Compiler:
         if self.tree.json:
             self._fenced_json(hub)
         self._enter(hub, entries)
+        for entry in shared:
+            for variant in Marker(entry.opening.lead + entry.opening.opener).variants():
+                if variant in hub.attempts:
+                    hub.attempts[variant].append(entry.target)
         # After content, a line that starts with a tool name may be a call, as in `\nget_weather`.
         for marker, at in self.lines.items():
             hub.attempts.setdefault(marker, []).append(at)
@@ -240,9 +248,38 @@ class _Compiler:
         if view.other_opener:
             yield from (_Entry(Opening(view.other_opener, lead), damaged) for lead in calls.leads)
         # A call without markers starts with its name, at the start of an answer or a line.
-        if not view.marked:
+        if not view.marked and not calls.alone:
             yield _Entry(Opening("", ""), code.emit(ReadCalls(view, addresses, begin="named")))
             self.lines.update(dict.fromkeys(view.lines(), call))
+
+    def _whole_answers(self, entries: Sequence[_Entry]) -> tuple[int, list[_Entry]]:
+        """Emit the code for calls in other formats' syntax that are the whole answer.
+
+        Returns the address of the start of an answer, and the calls to try in free text after the format's own calls. Other calls are tried
+        only at the start of an answer, so that free text is searched only for the format's own markers.
+        """
+        found = [entry for calls in self.alone for entry in self._calls(calls) if not entry.opening.empty]
+        own = {entry.opening.opener for entry in entries}
+        shared = [entry for entry in found if entry.opening.opener in own]
+        others = [entry for entry in found if entry not in shared]
+        if others:
+            self.answer = self._at_start(others)
+        return self.answer, shared
+
+    def _at_start(self, entries: Sequence[_Entry]) -> int:
+        """Emit the code that tries calls at the start of an answer, according to the marker there. Return its address."""
+        # Models also write fences without a language.
+        found = [(entry.opening.opener, entry.target) for entry in entries]
+        found = [("```" if opener.startswith("```") else opener, target) for opener, target in found]
+        heads = sorted({head for head, _ in found}, key=len, reverse=True)
+        finders = [Finder(lead + head for lead in ("", "\n", "\n\n")) for head in heads]
+        looks = []
+        for head, finder in zip(heads, finders, strict=True):
+            targets = dict.fromkeys(target for opener, target in found if head.startswith(opener))
+            looks.append(Look(finder, self.code.emit(Attempt(tuple(targets), self.answer, reported=False))))
+        told_apart = self.code.emit(*looks, Jump(self.answer))
+        every = Finder(literal for finder in finders for literal in finder.literals)
+        return self.code.emit(Look(every, told_apart), Jump(self.answer))
 
     def _empty_calls(self, hub: _Hub, calls: Calls) -> Iterator[_Entry]:
         """Emit the code that drops empty blocks where calls are forbidden."""

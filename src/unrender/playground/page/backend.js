@@ -1,4 +1,4 @@
-// Who answers the page's questions: the server that it came from, or the same Python in a worker.
+// Sends the page's requests to the server that the page came from, or to Python in a worker.
 
 const pyodide = document.querySelector('meta[name="pyodide"]').content;
 
@@ -11,7 +11,7 @@ async function askServer(question, data) {
   return response.json();
 }
 
-/** Answer from what was stored with the page, until Python, which takes long to load, answers. */
+/** Answer requests with Python in a worker. Until Python is loaded, answer with the responses that are stored with the page. */
 function workerAsker() {
   const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
   const waiting = new Map();
@@ -41,7 +41,7 @@ function workerAsker() {
   return [asks, loaded, known];
 }
 
-/** Whether two questions are one, in whatever order their fields are. */
+/** Return whether two requests have the same fields, in any order. */
 function same(one, other) {
   const sorted = (data) => JSON.stringify(Object.entries(data).sort());
   return sorted(one) === sorted(other);
@@ -51,13 +51,13 @@ const [asker, loaded, known] = pyodide ? workerAsker() : [askServer, Promise.res
 
 export const alone = Boolean(pyodide);
 
-/** What went wrong when Python was loaded; undefined when it answers. */
+/** Resolves once Python is loaded: to an error message, or to undefined. */
 export const ready = loaded;
 
-/** The answer that was stored with the page; undefined without one. */
+/** Return the response that is stored with the page for a request, if there is one. */
 export const stored = known;
 
-/** Answer a question; an answer that failed has the one field `error`. */
+/** Return the response to a request. If the request fails, the response has the single field `error`. */
 export async function ask(question, data) {
   try {
     return await asker(question, data);
@@ -66,7 +66,7 @@ export async function ask(question, data) {
   }
 }
 
-/** The templates that were named when the server was started. */
+/** Return the templates that were passed to the server on its command line. */
 export async function offered() {
   if (pyodide) return [];
   const response = await fetch("templates");

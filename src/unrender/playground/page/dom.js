@@ -1,4 +1,4 @@
-// Elements of the page, made and filled. All text from outside is set as text, never as HTML.
+// Creates and fills elements of the page. Untrusted text is set as text, never as HTML.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -30,7 +30,7 @@ export function listen(ids, event, action) {
   for (const id of ids) $(id).addEventListener(event, action);
 }
 
-/** Give a file to the person, made here. */
+/** Download a file that the page has created. */
 export function download(name, type, text) {
   const href = URL.createObjectURL(new Blob([text], { type }));
   make("a", { href, download: name }).click();

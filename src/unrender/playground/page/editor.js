@@ -1,9 +1,9 @@
-// A text area over a copy of its text: the copy's lines have numbers, and its stretches have colours.
+// An editor: a text area over a copy of its text, in which lines have numbers and ranges have colours.
 
 import { fill, make } from "./dom.js";
 
-const LINES = 5000; // A text of more lines is one element.
-const COLOURED = 100_000; // Characters of a template whose Jinja is coloured.
+const LINES = 5000; // A longer text is a single element without line numbers.
+const COLOURED = 100_000; // Maximum length of a template with syntax colouring, in characters.
 
 export class Editor {
   /** `copied` is called after each change of the text. */
@@ -22,7 +22,7 @@ export class Editor {
     this.copied?.();
   }
 
-  /** The index of the line that holds a position. */
+  /** Return the index of the line at a position. */
   line(position) {
     let [low, high] = [0, this.texts.length - 1];
     while (low < high) {
@@ -39,7 +39,7 @@ export class Editor {
     return node?.nodeType === Node.TEXT_NODE ? [node, Math.min(position - this.starts[index], node.length)] : [this.lines[index], 0];
   }
 
-  /** Colour stretches, pairs of positions, as the sheet says of `name`; no others have this colour then. */
+  /** Apply the style `name` to ranges, given as pairs of positions, and remove it from all others. */
   paint(name, stretches, priority = 0) {
     if (!CSS.highlights) return;
     const highlight = Object.assign(new Highlight(), { priority });
@@ -51,14 +51,14 @@ export class Editor {
     CSS.highlights.set(name, highlight);
   }
 
-  /** The position below a point of the screen; null where there is none. */
+  /** Return the position in the text at a point of the screen, or null. */
   below(x, y) {
     const found = document.caretPositionFromPoint?.(x, y);
     return found && (found.offsetNode === this.area || this.area.contains(found.offsetNode)) ? found.offset : null;
   }
 }
 
-/** Stretches of a template by what they are in Jinja. One pass: each character is looked at a bounded number of times. */
+/** Return ranges of a template by Jinja syntax. The time is linear in the length of the template. */
 export function jinja(source) {
   const found = { statement: [], string: [], comment: [] };
   if (source.length > COLOURED) return found;

@@ -1,16 +1,16 @@
-// An output in time: what was read after each chunk. A step is drawn in a few milliseconds, however long the output is.
+// The replay of an output: the parser's results after each chunk. Drawing a step takes a few milliseconds, even for a long output.
 
 import { make } from "./dom.js";
 
-const LONGEST = 4000; // Characters of a text that are shown in a message or an event.
-const SHOWN = 100; // Events and deltas that are listed.
-const CALLS = 20; // Calls of a message that are shown.
+const LONGEST = 4000; // Maximum length of a text in a message or an event, in characters.
+const SHOWN = 100; // Maximum number of listed events and deltas.
+const CALLS = 20; // Maximum number of calls that a message shows.
 
-/** The role of what an event says, by its name. */
+/** Maps each event's name to the role of its text. */
 const SAYS = { ReasoningText: "reasoning", ContentText: "content", ToolCallStarted: "name", ArgumentsText: "argument", Malformed: "malformed" };
 
 export class Film {
-  /** `found` is the answer to "read"; `parts` tells which parts of the format a text of a role is. */
+  /** `found` is the response to "read". `parts` returns the parts of the format for a role and a text. */
   constructor(found, output, parts) {
     const at = positions(output);
     const spans = found.spans.map(({ role, start, end }) => ({ role, from: at(start), to: at(end) }));
@@ -29,7 +29,7 @@ export class Film {
     return `${fed} / ${this.total} characters${buffered}${coarser}`;
   }
 
-  /** Stretches of the output by role, as far as their meaning is certain, up to `limit`. */
+  /** Return ranges of the output by role, up to `limit`, whose roles are certain. */
   stretches(index, limit = Infinity) {
     const { fed, settled } = this.step(index);
     const [sure, read] = [Math.min(this.at(settled), limit), Math.min(this.at(fed), limit)];
@@ -38,7 +38,7 @@ export class Film {
     return found;
   }
 
-  /** The parts of the format that a span is. */
+  /** Return the parts of the format that a span contains. */
   partsOf({ role, from, to }) {
     return this.parts(role, this.output.slice(from, to));
   }
@@ -47,7 +47,7 @@ export class Film {
     return this.spans.find(({ from, to }) => from <= position && position < to);
   }
 
-  /** The last events, or deltas, up to a step, as items of a list. */
+  /** Return the last events or deltas up to a step, as list items. */
   logged(index, name) {
     const items = [];
     for (let at = index; at > 0 && items.length < SHOWN; at -= 1) {
@@ -64,7 +64,7 @@ export class Film {
     return make("li", { data }, ...kind, JSON.stringify(said, ended));
   }
 
-  /** The message after a step, as a client adds up the deltas. */
+  /** Return the message after a step, built from the deltas as a client does it. */
   messageAt(index) {
     if (index === this.steps.length) return this.whole;
     const message = { tool_calls: [] };
@@ -79,7 +79,7 @@ export class Film {
   }
 }
 
-/** How Python's positions, which count characters, are found in a text of JavaScript, which counts UTF-16 units. */
+/** Convert Python's positions, which count characters, to JavaScript's positions, which count UTF-16 units. */
 function positions(text) {
   const points = Array.from(text);
   if (points.length === text.length) return (position) => position;
@@ -88,12 +88,12 @@ function positions(text) {
   return (position) => starts[position];
 }
 
-/** What is written of a value of JSON: of long texts the end, there the film is. */
+/** Return the text of a JSON value. A long text is shortened to its end, where the replay currently is. */
 function ended(_, value) {
   return typeof value === "string" && value.length > LONGEST ? `… ${value.length - LONGEST} characters … ${value.slice(-LONGEST)}` : value;
 }
 
-/** A message as rows: reasoning, content, the last of its calls, those that failed, and why it ended. */
+/** Return the rows of a message: reasoning, content, the last calls, failed calls, and the finish reason. */
 export function messageRows(message, failed, reason) {
   const calls = message.tool_calls ?? [];
   const rows = [

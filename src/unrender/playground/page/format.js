@@ -1,16 +1,16 @@
-// The picture of a format: a row of parts, the renderings that show each, the row as a file, and the lines of the template that write a part.
+// Draws a format as a row of parts. Also shows the evidence for a part, and finds the lines of the template that write it.
 
 import { make } from "./dom.js";
 
-const LETTER = 8; // Pixels of a letter in a picture that is a file.
+const LETTER = 8; // Width of a letter in an SVG file, in pixels.
 
-/** Words by which a template's line tells that it writes a slot. */
+/** Patterns for lines of a template that write a slot. */
 const WRITES = { reasoning: /[.'"](reasoning|think)/, content: /[.'"]content\b/, name: /[.'"]name\b/, argument: /[.'"]arguments\b|\bvalue\b/, id: /[.'"]id\b/ };
 
-/** The longest word of a text: layout in a marker may be another in an answer, so `", "arguments": ` is told by `"arguments":`. */
+/** Return the longest word of a text. Whitespace in a marker may vary, so `", "arguments": ` is identified by `"arguments":`. */
 const longest = (text) => text.trim().split(/\s+/).reduce((best, word) => (word.length > best.length ? word : best));
 
-/** The parts of one format, each once: what is the same text in the same role is the same part. */
+/** The parts of a format, without duplicates. Parts with equal text and role are the same part. */
 export class Parts {
   constructor(rows) {
     this.all = [];
@@ -21,13 +21,13 @@ export class Parts {
     return this.all.findIndex((piece) => piece.role === role && piece.text.trim() === text.trim());
   }
 
-  /** The parts that a text of the output is, as their numbers: a marker in it may be several, a slot is the first of its role. */
+  /** Return the numbers of the parts that match a text of the output. A marker may match several parts, and a slot matches the first part with its role. */
   of(role, text) {
     const fits = (piece) => (role === "marker" ? piece.role === role && piece.text.trim() && text.includes(longest(piece.text)) : piece.role === role);
     return this.all.flatMap((piece, index) => (fits(piece) ? [index] : [])).join(" ");
   }
 
-  /** The parts that a line of the template writes; `}` alone may be anybody's. */
+  /** Return the numbers of the parts that a line of the template writes. Very short markers such as `}` are ignored, because they're ambiguous. */
   inLine(line) {
     if (/raise_exception|!= ?['"]assistant/.test(line)) return [];
     const plain = line.replaceAll('\\"', '"').replaceAll("\\n", "\n");
@@ -37,7 +37,7 @@ export class Parts {
   }
 }
 
-/** A format as rows of buttons; `choose` is called with the part, where it is given. */
+/** Return a format as rows of parts. If `choose` is given, each part is a button that calls it. */
 export function picture(row, parts, choose = null) {
   const pieces = row.map((piece) => {
     const slot = piece.role !== "marker";
@@ -55,7 +55,7 @@ export function picture(row, parts, choose = null) {
   return make("ul", { className: "picture" }, ...pieces);
 }
 
-/** Show the comparisons that a part rests on: those of its own field, else of the part of the format that it is in. */
+/** Return the comparisons that show a part: those for its own field or, if there are none, for the enclosing field. */
 export function evidenceOf(piece, evidence) {
   let path = piece.field;
   let found = [];
@@ -83,7 +83,7 @@ function framed(prefix, only, suffix, name) {
   return block;
 }
 
-/** The rows of parts in `place` as an SVG, in the colours in which they are shown. */
+/** Return the rows of parts in `place` as an SVG, with the colours of the page. */
 export function drawing(place) {
   const escaped = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
   const shapes = [];

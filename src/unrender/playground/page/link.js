@@ -1,10 +1,10 @@
-// Links: all that is entered on the page, packed into the part of an address that browsers send nowhere.
+// Packs the page's input into the part of the URL after `#`, which browsers don't send to servers.
 
-const LARGEST = 8_000_000; // Bytes of what a link holds: a short one may hold a billion letters.
-const MOST = 500; // Messages: each is drawn.
-const LONGEST = 500_000; // Characters of an address; browsers take 2 MB, and who is sent a link pastes it somewhere.
+const LARGEST = 8_000_000; // Maximum size of a link's contents in bytes, because a short link may decompress to gigabytes.
+const MOST = 500; // Maximum number of messages, because each of them is drawn.
+const LONGEST = 500_000; // Maximum length of a URL in characters. Browsers accept 2 MB, but other programs accept less.
 
-/** What a link may hold, with the test that its value must pass, and what is said where it does not. */
+/** Fields of a link, each with a test of its value and a description of allowed values. */
 const text = [(value) => typeof value === "string", "a text"];
 const object = (value) => Boolean(value) && typeof value === "object" && !Array.isArray(value);
 const FIELDS = {
@@ -16,9 +16,10 @@ const FIELDS = {
   time: [(value) => value === null || (Number.isInteger(value) && value >= 0), "a whole number"],
   kept: [(value) => value === null || (object(value) && (typeof value.source === "string" || object(value.format))), "a template or a format"],
   keptName: text,
+  format: [(value) => value === null || object(value), "a format"],
 };
 
-/** Return the part of an address that holds `state`; empty where it would be too long. */
+/** Return the hash that contains `state`, or an empty string if it would be too long. */
 export async function packed(state) {
   const stream = new Blob([JSON.stringify(state)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -27,7 +28,7 @@ export async function packed(state) {
   return `#v1=${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
 }
 
-/** Return what a part of an address holds; null where it is not a link of ours. Throws an error that says what is wrong. */
+/** Return the state in a hash, or null if the hash isn't ours. Throws an error with the reason if the link is damaged. */
 export async function unpacked(hash) {
   if (!hash.startsWith("#v1=")) return null;
   const state = await inflated(hash.slice(4)).catch(() => {

@@ -1,4 +1,4 @@
-// The page: what is entered goes to `ask`, what comes back is drawn. An answer that fails clears its place, and is said once.
+// The page: sends the user's input to `ask`, and draws the responses. If a request fails, its place is cleared, and the error is shown once.
 
 import { alone, ask, offered, ready, stored } from "./backend.js";
 import { $, download, fill, header, list, listen, make, quoted } from "./dom.js";
@@ -8,32 +8,33 @@ import { Parts, drawing, evidenceOf, picture } from "./format.js";
 import { packed, unpacked } from "./link.js";
 
 const TYPED = ["source", "bos_token", "eos_token", "tools", "thinking", "tool_choice", "output", "chunk", "dialect"];
-const BLANK = { ...Object.fromEntries(TYPED.map((id) => [id, ""])), chunk: "4", dialect: "gbnf", parallel: true, recording: null, kept: null, keptName: "", time: null };
-const PAUSE = 250; // Milliseconds without typing before a question is asked.
+const BLANK = { ...Object.fromEntries(TYPED.map((id) => [id, ""])), chunk: "4", dialect: "gbnf", parallel: true, recording: null, kept: null, keptName: "", format: null, time: null };
+const PAUSE = 250; // Milliseconds without typing before a request is sent.
 const ROLES = ["reasoning", "content", "marker", "layout", "name", "id", "argument", "malformed", "held", "later"];
 const NARROW = matchMedia("(max-width: 900px)");
 
 let messages = [{ role: "user", content: "Hello" }];
-let shown = null; // The answer to the last "format".
+let shown = null; // The last response to "format".
 let parts = null; // Its parts.
-let film = null; // The answer to the last "read", with the output that was read.
+let film = null; // The last response to "read", with its output.
 let report = null; // The findings of all checks.
-let recording = null; // The chunks of a recording, instead of chunks of one size.
-let made = true; // The output is one that the page made: another template brings its own.
-let legible = true; // The next sample is as the template writes an answer that has everything, not a random one.
-let good = ""; // What went well last.
-let loading = ""; // What is loading.
+let recording = null; // The chunks of a recorded stream, which replace chunks of one size.
+let made = true; // True if the page generated the output. Another template then replaces it.
+let legible = true; // True if the next sample should be a readable answer with all parts instead of a random one.
+let good = ""; // The last success message.
+let loading = ""; // The message about loading, if any.
 let kept = null; // The template, or the format, to compare with.
-let time = null; // The slider's place that a link asks for.
+let format = null; // The example's own format, until its template is edited.
+let time = null; // The position of the slider in a link.
 let playing = null;
-let templates = []; // What can be started from.
+let templates = []; // The examples.
 
 const source = new Editor($("source"), drawTemplate);
 const output = new Editor($("output"), drawStretches);
 
-// ---- asking, and what went wrong ------------------------------------------------------------------------------------
+// ---- requests and errors ------------------------------------------------------------------------------------
 
-/** What is asked, by its name: the question's fields, what draws its answer in `place`, and what else it clears when it fails. */
+/** Requests by name: a function for the fields, a function that draws the response in `place`, and a function that clears the rest if the request fails. */
 const PANELS = {
   format: { place: "pictures", asks: template, draws: drawFormat, clears: clearFormat },
   prompt: { place: "prompt", asks: asked, draws: drawPrompt, clears: () => fill($("engine")) },
@@ -43,10 +44,10 @@ const PANELS = {
   grammar: { place: "grammar", asks: () => ({ ...asked(), dialect: $("dialect").value }), draws: drawGrammar, clears: () => fill($("not-enforced")) },
   compare: { place: "differences", asks: () => ({ before: kept, after: template() }), draws: drawDifferences, clears: () => {} },
 };
-const problems = new Map(); // What went wrong, by what went wrong.
+const problems = new Map(); // Error messages by request.
 const counts = {};
 
-/** Ask one question and draw its answer, unless it was asked again meanwhile, or `forget` dropped it. Return whether it was drawn. */
+/** Send a request and draw its response, unless the same request was sent again or `forget` was called. Return whether the response was drawn. */
 async function run(name) {
   const mine = forget(name);
   const { place, asks, draws, clears } = PANELS[name];
@@ -69,7 +70,7 @@ async function run(name) {
   return !failed;
 }
 
-/** Drop the answer to a question that is under way. */
+/** Ignore the response to a pending request. */
 function forget(name) {
   const { place } = PANELS[name] ?? {};
   if (place) around(place).removeAttribute("aria-busy");
@@ -81,16 +82,15 @@ function around(place) {
   return $(place).closest("[role=tabpanel], section, dialog");
 }
 
-/** Say what went wrong with something, or that nothing did, in its place and above. */
+/** Show a problem, or that there is none any more. A template's problem is shown in place of its format, all others in the header. */
 function problem(name, text = "") {
   problems.delete(name);
   if (text) problems.set(name, text);
-  const { place } = PANELS[name] ?? {};
-  if (text && place) fill($(place), make("span", { className: "bad", textContent: text }));
+  if (text && name === "format") fill($("pictures"), make("span", { className: "bad", role: "alert", textContent: text }));
   drawStatus();
 }
 
-/** Say what went well, behind what is wrong. */
+/** Show a success message after any errors. */
 function say(text) {
   good = text;
   drawStatus();
@@ -98,16 +98,18 @@ function say(text) {
 
 function drawStatus() {
   $("status").classList.toggle("bad", problems.size > 0);
-  $("status").textContent = [...new Set(problems.values()), good || loading].filter(Boolean).join(" · ");
+  const others = [...new Set(problems.values())].filter((text) => text !== problems.get("format"));
+  $("status").textContent = [...others, good || loading].filter(Boolean).join(" · ");
 }
 
-// ---- what is entered ------------------------------------------------------------------------------------------------
+// ---- input ------------------------------------------------------------------------------------------------
 
 function template() {
-  return { source: $("source").value, bos_token: $("bos_token").value, eos_token: $("eos_token").value };
+  const written = { source: $("source").value, bos_token: $("bos_token").value, eos_token: $("eos_token").value };
+  return format ? { ...written, format } : written;
 }
 
-/** The question that most answers depend on. Throws an error where the tools are not JSON. */
+/** Return the fields that most requests share. Throws an error if the tools aren't JSON. */
 function asked() {
   const written = $("tools").value.trim();
   let tools = [];
@@ -120,7 +122,7 @@ function asked() {
   return { ...template(), messages, tools, thinking, tool_choice: choice || null, parallel_tool_calls: $("parallel").checked };
 }
 
-/** What is read: the output in chunks of one size, or as it was recorded. */
+/** Return the output in chunks of one size, or in recorded chunks. */
 function cut() {
   return recording ? { chunks: recording } : { output: $("output").value, chunk: Math.max(1, Number($("chunk").value) || 1) };
 }
@@ -128,7 +130,7 @@ function cut() {
 function everything() {
   const entered = Object.fromEntries(TYPED.map((id) => [id, $(id).value]));
   const end = $("time").value === $("time").max;
-  return { ...entered, parallel: $("parallel").checked, messages, recording, kept, keptName: $("kept").textContent, time: end ? null : Number($("time").value) };
+  return { ...entered, parallel: $("parallel").checked, messages, recording, kept, format, keptName: $("kept").textContent, time: end ? null : Number($("time").value) };
 }
 
 /** Show a state of the page, from an example or a link. */
@@ -136,7 +138,7 @@ function enter(given) {
   const state = { ...BLANK, ...given };
   for (const id of TYPED) $(id).value = typeof state[id] === "string" ? state[id] : JSON.stringify(state[id], null, 1);
   if (!$("dialect").value) $("dialect").value = BLANK.dialect;
-  ({ recording, kept, time } = state);
+  ({ recording, kept, format, time } = state);
   $("parallel").checked = state.parallel;
   $("kept").textContent = state.keptName;
   if (state.messages) messages = state.messages;
@@ -156,7 +158,7 @@ function later(action, pause = PAUSE) {
 
 // ---- the template and its format ------------------------------------------------------------------------------------
 
-/** Colour the template, and mark the lines that write parts of the format with bars in the parts' colours. */
+/** Colour the template's syntax. Lines that write parts of the format get bars in the parts' colours. */
 function drawTemplate() {
   const found = jinja(source.area.value);
   for (const [name, stretches] of Object.entries(found)) source.paint(name, stretches, name === "string" ? 1 : 0);
@@ -182,13 +184,13 @@ function clearFormat() {
 function drawFormat(found) {
   shown = found;
   parts = new Parts(found.pictures);
-  say(loading ? "" : `Format found (${found.renderings} renderings)`);
+  say(loading ? "" : format ? "" : `Format found (${found.renderings} renderings)`);
   fill($("pictures"), ...found.pictures.map((row) => picture(row, parts, (piece) => open(piece.field, ...evidenceOf(piece, shown.evidence)))));
   $("facts").textContent = found.facts.join(" · ");
   $("verify").hidden = false;
   fill($("diagnostics"), ...list([...new Set([...found.warnings, ...found.diagnostics])], "bad"));
   drawTemplate();
-  drawTime(); // Its parts are joined with those of the format.
+  drawTime(); // The output's parts are linked to the format's parts.
 }
 
 function clearChecks() {
@@ -196,7 +198,7 @@ function clearChecks() {
   Object.assign($("verify"), { textContent: "Verify", className: "" });
 }
 
-/** Make the checks one by one, so that other questions need not wait; where they are made, show them. */
+/** Run the checks one by one, so that other requests don't have to wait. If the checks have already run, show their results. */
 async function verify() {
   if (report) {
     open("Checks", make("table", {}, ...report.map(checkRow)));
@@ -269,7 +271,7 @@ function isPlain(message) {
   return typeof message.content === "string" && Object.keys(message).length === 2;
 }
 
-/** What is typed is the message's text, or the whole message where it is a JSON object with a role. */
+/** Update a message from its text area. A JSON object with a role is the whole message, and any other text is the content. */
 function retype(index, text) {
   const { role } = messages[index];
   let message = { role, content: text.value };
@@ -278,7 +280,7 @@ function retype(index, text) {
       const read = JSON.parse(text.value);
       if (typeof read.role === "string") message = read;
     } catch {
-      // It is text until it is JSON.
+      // Incomplete JSON is content.
     }
   }
   messages = messages.with(index, message);
@@ -323,7 +325,7 @@ function promptParts(turn) {
   return found;
 }
 
-// ---- the output, in time --------------------------------------------------------------------------------------------
+// ---- the replay of the output --------------------------------------------------------------------------------------------
 
 function clearFilm() {
   film = null;
@@ -337,7 +339,7 @@ async function read() {
   if (await run("read")) await run("explanation");
 }
 
-/** Make an output and read it: a random one, or one that shows all that the template writes. */
+/** Generate an output and parse it: a random answer, or a readable one with all parts. */
 async function sample(plain = false) {
   legible = plain;
   if (!(await run("sample"))) return;
@@ -348,7 +350,7 @@ async function sample(plain = false) {
 function drawFilm(found) {
   const text = recording ? recording.join("") : $("output").value;
   const coarser = recording ? recording.length >= found.steps.length : found.chunk > cut().chunk;
-  // The same answer, read anew for another request, stays where it is.
+  // If only the request has changed, keep the position of the slider.
   const same = film?.output === text && film.steps.length === found.steps.length;
   const place = time ?? (same ? Number($("time").value) : found.steps.length);
   film = new Film({ ...found, whole: found.message, coarser }, text, (role, said) => parts?.of(role, said) ?? "");
@@ -369,7 +371,7 @@ function drawExplanation(found) {
   fill($("explanation"), ...list([...stops, ...hints, ...nearest], "bad"), ...list(found.tolerances));
 }
 
-/** Colour the output as far as the slider says; of one that is typed just now, what was there before. */
+/** Colour the output up to the slider's position. While the user types, colour the part that hasn't changed. */
 function drawStretches() {
   const text = $("output").value;
   let same = film ? Math.min(text.length, film.output.length) : 0;
@@ -389,7 +391,7 @@ function drawTime() {
   if (tab === "message") fill($("message"), ...messageRows(film.messageAt(index), whole ? film.failed_calls : [], whole && film.finish_reason));
   if (tab !== "events" && tab !== "deltas") return;
   fill($(tab), ...film.logged(index, tab));
-  $(`panel-${tab}`).scrollTop = $(tab).scrollHeight; // Last: it makes the browser lay out all.
+  $(`panel-${tab}`).scrollTop = $(tab).scrollHeight; // This forces a layout, so it comes last.
 }
 
 function play() {
@@ -421,7 +423,7 @@ function drawSample(found) {
   output.copy();
 }
 
-/** An answer that was made for another template is not this one's. */
+/** Clear an output that the page generated for another template. */
 function clearSample() {
   if (!made) return;
   $("output").value = "";
@@ -433,7 +435,7 @@ function clearSample() {
   output.copy();
 }
 
-/** Take a recorded stream: one JSON text a line, or lines of OpenAI chunks with their text. */
+/** Open a recorded stream: a JSON string or an OpenAI chunk on each line. */
 async function openRecording(file) {
   const lines = (await file.text()).split("\n").filter((line) => line.trim());
   try {
@@ -456,9 +458,9 @@ function textOf(value) {
   return choice.text ?? choice.delta?.content ?? choice.content ?? "";
 }
 
-// ---- what belongs together ------------------------------------------------------------------------------------------
+// ---- links between parts ------------------------------------------------------------------------------------------
 
-/** Mark parts of the format wherever they are: in its picture, the template, the events and the output; there, in one stretch alone if it is given. */
+/** Highlight parts of the format in its picture, the template, the events and the output. `stretch` limits the highlight to one range of the output. */
 function join(own = [], stretch = null) {
   const overlaps = (from, to) => !stretch || (Number(from) < stretch.to && Number(to) > stretch.from);
   const shares = (numbers) => numbers.split(" ").some((number) => number && own.includes(number));
@@ -481,7 +483,7 @@ function joinLine(position) {
   join(source.lines[source.line(position)]?.dataset.parts?.split(" "));
 }
 
-/** Join what the pointer is over, or the caret in. */
+/** Highlight the parts under the pointer. */
 function point({ target, clientX, clientY }) {
   const at = { source, output }[target.id]?.below(clientX, clientY);
   if (Number.isInteger(at)) target === $("output") ? joinSpan(at) : joinLine(at);
@@ -524,7 +526,7 @@ function keep() {
   compare();
 }
 
-/** Take a format to compare with, as `unrender format show` writes it. */
+/** Open a format for the comparison, as `unrender format show` prints it. */
 async function keepFormat(file) {
   try {
     kept = { format: JSON.parse(await file.text()) };
@@ -539,7 +541,7 @@ async function keepFormat(file) {
 
 let uses = [];
 
-/** How to use this template: commands with a file that the page can save. */
+/** Show code for this template. The page can download the template's file. */
 function drawUse() {
   const { bos_token, eos_token } = template();
   const given = Object.entries({ bos_token, eos_token }).filter(([, value]) => value);
@@ -547,7 +549,7 @@ function drawUse() {
   $("commands").textContent = uses[Number($("use").value)]?.lines.join("\n").replace("{tokens}", () => tokens) ?? "";
 }
 
-/** All that someone who mends it must know, as Markdown. */
+/** Return a bug report in Markdown, with everything that's needed to reproduce the problem. */
 function bugReport() {
   const block = (title, text, language = "") => {
     const fence = "`".repeat(Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length)) + 1);
@@ -577,14 +579,14 @@ async function copy(text, said) {
 // ---- links, and the page around this one ----------------------------------------------------------------------------
 
 const outer = window.parent === window ? null : window.parent;
-let outside = ""; // The address of that page, once it has told.
+let outside = ""; // The URL of the outer page, once it's known.
 
-/** Tell the page that holds this one, which is of the same site or learns nothing. */
+/** Send a message to the outer page, if it's from the same site. */
 function tell(said) {
   outer?.postMessage({ playground: said }, location.origin);
 }
 
-/** Keep the address such that reloading, and a copy of it, shows this page. Return whether it holds everything. */
+/** Store the page's state in the URL. Return whether the state fits. */
 async function remember() {
   const hash = await packed(everything());
   history.replaceState(null, "", hash || location.pathname + location.search);
@@ -603,13 +605,13 @@ async function share() {
   await copy((outside || location.href.split("#")[0]) + location.hash, "Link copied. It holds everything on this page.");
 }
 
-/** Show what the address holds. Return whether it holds anything that can be shown. */
+/** Show the state in the URL. Return whether the URL contains a valid state. */
 async function fromLink() {
   try {
     const state = await unpacked(location.hash);
     problem("link");
     if (!state) return false;
-    made = !state.output; // A link that was made before its answer was holds none.
+    made = !state.output; // A link may have been copied before its output was generated.
     enter(state);
     return true;
   } catch (error) {
@@ -635,7 +637,7 @@ function refreshTurn(another = false) {
   run("grammar");
 }
 
-/** Another template: nothing of the one before stays; an output that the page made for that makes room for another. */
+/** Send all requests for a new template. If the page generated the output, another one is generated. */
 async function refreshAll(another = made, chosen = false) {
   forget("checks");
   problem("checks");
@@ -647,7 +649,7 @@ async function refreshAll(another = made, chosen = false) {
   drawUse();
   compare();
   refreshTurn(another);
-  // In a browser's Python, checks that were not stored take long: they wait for a click.
+  // Checks are slow in Pyodide. Unless their results are stored, they run only after a click.
   if ((await run("format")) && chosen && (!alone || (await stored("checks", { ...template(), check: shown.checks[0] })))) verify();
 }
 
@@ -708,7 +710,10 @@ function start() {
   for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
   for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => select(tab));
   document.querySelector("[role=tablist]").addEventListener("keydown", moveTab);
-  listen(["source", "bos_token", "eos_token"], "input", refreshAllSoon);
+  listen(["source", "bos_token", "eos_token"], "input", () => {
+    format = null; // The format of an edited template is derived again.
+    refreshAllSoon();
+  });
   listen(["tools"], "input", refreshTurnSoon);
   listen(["thinking", "tool_choice", "parallel"], "change", () => refreshTurn());
   listen(["output", "chunk"], "input", ({ target }) => {
@@ -747,11 +752,11 @@ function start() {
   return begin();
 }
 
-/** Show what the address holds, or the first example. */
+/** Show the state in the URL, or the first example. */
 async function begin() {
   if (alone) load();
   const [{ examples, ...first }, named, used] = await Promise.all([fetched("examples.json"), offered(), fetched("uses.json")]);
-  const noted = examples.map((item) => ({ ...item, note: `A short template of ours with ${item.name}'s format.` }));
+  const noted = examples.map((item) => ({ ...item, note: `This is ${item.name}'s own format, derived from its chat template. The template above is a short one of ours that writes it. Edit it, and the format is derived from your text.` }));
   templates = [...named, ...noted];
   uses = used;
   fill($("use"), ...uses.map(({ name }, index) => make("option", { value: String(index), textContent: name })));
@@ -777,7 +782,7 @@ async function begin() {
   }
 }
 
-/** Say that Python is loading, until it answers. */
+/** Show a message while Python is loading. */
 async function load() {
   loading = "Loading Python (14 MB, first visit only). The examples already work.";
   const error = await ready;
@@ -789,7 +794,7 @@ async function fetched(name) {
   return (await fetch(name)).json();
 }
 
-/** Take a template file: Jinja itself, or a tokenizer's configuration that holds it and its tokens. */
+/** Open a template file: Jinja, or a tokenizer configuration with a template and its tokens. */
 function openTemplate(name, text) {
   let entered = { source: text };
   if (name.endsWith(".json")) {

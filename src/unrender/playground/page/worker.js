@@ -1,4 +1,4 @@
-// unrender on Pyodide: questions in, answers out, one after the other.
+// Runs unrender on Pyodide, and answers requests one at a time.
 
 let ready = null;
 

@@ -132,7 +132,7 @@ def test_schema_is_kept(model):
 def test_engine_is_tried(model):
     """Tried, it holds to a grammar; the template writes no first token to be doubled."""
     assert released(model, model.probe())
-    assert (model.found.grammar, model.found.doubled) == (True, None)
+    assert (model.found.grammar, model.found.adds_bos) == (True, None)
 
 
 @pytest.mark.slow

@@ -1,0 +1,64 @@
+"""Ways in which text shows a call instead of making it, as data, in formats with a marker for calls.
+
+A row of `corpus/devices.jsonl` is a text in which CALL stands for a call; `prefix` starts each of the call's lines.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from properties.families import FAMILIES, REQUEST, Family
+
+from unrender import Parser
+
+ROWS: list[dict[str, Any]] = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "corpus" / "devices.jsonl").read_text("utf-8").splitlines()
+]
+_NAMED = {family.name: family for family in FAMILIES}
+CALLS = {
+    _NAMED["json_envelope"]: '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
+    _NAMED["key_and_value"]: "<tool_call>now\n</tool_call>",
+    _NAMED["tagged"]: "<tool_call>\n<function=now>\n</function>\n</tool_call>",
+}
+
+
+def read(family: Family, text: str, size: int) -> tuple[str, int]:
+    """Return the content and the number of calls."""
+    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    for at in range(0, len(text), size):
+        parser.feed(text[at : at + size])
+    parser.finish()
+    return parser.message.content, len(parser.message.tool_calls)
+
+
+@pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
+def test_a_call_that_is_shown_is_text(row: dict[str, Any], family: Family) -> None:
+    """With text after it, no call is made, and every character is content."""
+    lines = CALLS[family].split("\n")
+    text = row["text"].replace("CALL", "\n".join(row["prefix"] + line for line in lines))
+
+    for size in (1, len(text)):
+        content, calls = read(family, text, size)
+        assert calls == 0
+        assert content.strip() == text.strip()
+
+
+@pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
+def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Family) -> None:
+    """Where nothing closes the device, the call is meant."""
+    before, _, _ = row["text"].partition("CALL")
+
+    assert read(family, before + CALLS[family], 1)[1] == 1
+
+
+@pytest.mark.parametrize("before", ["Let me look.", "Plan:\n- look\n- act\n", "# Plan\n\nLook.\n\n---\n", "I call it:"])
+@pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
+def test_a_call_between_texts_is_a_call(before: str, family: Family) -> None:
+    """Lines that don't belong together are no device."""
+    assert read(family, f"{before}\n{CALLS[family]}\nI wait for the result.", 1)[1] == 1
