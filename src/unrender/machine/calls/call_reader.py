@@ -29,6 +29,7 @@ from unrender.machine.call_events import (
 from unrender.machine.calls.cursor import Failed, Left, Steps
 from unrender.machine.calls.damaged import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
+from unrender.machine.frames import RESTORED
 from unrender.machine.instructions import SPACE, tool_at
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.quotation import Quotation, going_on
@@ -66,7 +67,8 @@ class ReadCalls:
             before, machine.restart = machine.restart, None
             if self.view.calls.alone and before and isinstance(left, Failed):
                 # The text is read as if it hadn't been tried. Reports name only what the format itself expects.
-                machine.wanted, machine.fenced = before.state["wanted"], before.state["fenced"]
+                machine.wanted = before.state["wanted"]
+                machine.fenced = before.start.values[RESTORED.index("fenced")]
                 machine.failed_at = before.failed_at - machine.base
                 for frame in filter(None, (machine.left, *machine.frames[-1:])):
                     frame.call = before.frames[-1].call if before.frames else None
