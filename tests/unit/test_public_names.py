@@ -140,7 +140,12 @@ RESULTS = {
     *(event.__name__ for event in get_args(Event)),
 }
 """Classes of results. Callers don't create them, and creating them checks nothing."""
-ELSEWHERE = ("unrender.gateway", "unrender.integrations", "unrender.training.TrainingRow")
+ELSEWHERE = (
+    "unrender.gateway",
+    "unrender.integrations",
+    "unrender.probe",
+    "unrender.training.TrainingRow",
+)
 """Names that need an engine or a trainer, or that are tested with theirs."""
 WRONG = ["wrong", Path("no/such/path"), None, [1], 3]
 

@@ -208,6 +208,7 @@ class Format:
         return cls.from_dict(data)
 
     @classmethod
+    @checked
     def from_file(cls, path: str | PathLike[str]) -> Self:
         """Read a format from a JSON file, e.g. one that `unrender probe` wrote. Raises `FormatError` with the path."""
         from unrender.formats import read_text_of  # noqa: PLC0415 -- imported on use

@@ -6,7 +6,6 @@ are tolerated, never generated. Their calls count only if an offered tool's sche
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +25,10 @@ def with_observed(found: Evidence, engine: str) -> Format:
     format = found.answers[0].turn.format if found.tool_format != "auto" and found.answers else found.template.format
     calling = [answer for answer in found.answers if answer.task.wanted and not answer.error]
     left, day = [answer for answer in calling if answer.kind == "other"], datetime.now(UTC).date()
-    read_by = {syntax: _read_completely(left, syntax) for _, _, syntax in candidates()} if left else {}
+    read_by: dict[CallSyntax, list[Answer]] = {}
+    for answer in left:
+        for syntax in _best_for(answer):
+            read_by.setdefault(syntax, []).append(answer)
     added: list[CallSyntax] = []
     while read_by:
         syntax = max(read_by, key=lambda syntax: sum(answer in left for answer in read_by[syntax]))
@@ -44,12 +46,9 @@ def with_observed(found: Evidence, engine: str) -> Format:
     return format
 
 
-def _read_completely(answers: Sequence[Answer], syntax: CallSyntax) -> list[Answer]:
-    """Return the answers whose calls the syntax parses, without an error and with no other text than the answer's own prose."""
-    found = []
-    for answer in answers:
-        reading = read_as(read(answer, repair="none", tolerated=False), syntax)
-        calls = reading.whole_calls if reading else ()
-        if reading and not reading.malformed and [it.name for it in calls] == [it.name for it in answer.calls]:
-            found.append(answer)
-    return found
+def _best_for(answer: Answer) -> list[CallSyntax]:
+    """Return the syntaxes that parse most calls of an answer, and leave least of its text: a fence belongs to the call in it."""
+    own = read(answer, repair="none", tolerated=False)
+    found = [(syntax, reading.rank) for _, _, syntax in candidates() if (reading := read_as(own, syntax))]
+    best = max((rank for _, rank in found), default=None)
+    return [syntax for syntax, rank in found if rank == best]

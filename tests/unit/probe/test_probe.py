@@ -88,6 +88,7 @@ def test_observed_syntaxes_are_read(report: ProbeReport, tmp_path: Path) -> None
     quoted = turn.parse(f"Write {call} to call it.")
 
     assert [call.arguments for call in read.tool_calls] == [{"city": "Paris"}]
+    assert read.content == "I look.\n\nSoon I know."
     assert [unfit.tool_calls, quoted.tool_calls] == [(), ()]
 
 
