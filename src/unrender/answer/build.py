@@ -103,7 +103,8 @@ def _thought(format: Format, markers: Reasoning) -> ReasoningPart:
         close=_marker(format, markers.end),
         joint=_after_reasoning(turn) if declared else _BLANK_LINE,
         holds_calls=markers.holds_calls,
-        shared=markers.end.strip() in map(str.strip, elsewhere),
+        # If a header follows the end marker, the marker ends any message, such as `<|end|>` in a format with channels.
+        shared=markers.end.strip() in map(str.strip, elsewhere) or turn.reasoning_to_content.strip() in turn.headers,
         declared=declared,
     )
 

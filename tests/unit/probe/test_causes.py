@@ -172,7 +172,7 @@ OWN = [
 """Templates of the tests, with other syntaxes."""
 
 
-@pytest.mark.parametrize("server", HEALTHY, ids=str)
+@pytest.mark.parametrize("server", HEALTHY, ids=lambda server: "-".join(server) or "plain")
 def test_healthy_servers_are_not_blamed(server: dict[str, Any]) -> None:
     """A healthy server has no causes, of whatever kind it is, and with whatever it doesn't tell."""
     assert [(cause.name, cause.evidence) for cause in probed(**server).causes] == []
