@@ -39,6 +39,8 @@ REPORTED = "another"
 """A word of the event that says that a field came twice: it is passed over, with its value."""
 QUOTED = "an unquoted call"
 """Words of the event that says that a call is quoted: it is none where its marker is known to be a special token."""
+MENTIONED = "marker of reasoning"
+"""Words of the event that says that a marker of reasoning is text: as a known special token, it counts."""
 _VALUE = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+\w.]+|[\[{](?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*[\]}]""")
 """A text, a word or a flat list, JSON or not."""
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -60,7 +62,8 @@ def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
     marked(turn.format, outcome, text)
     argued(turn.format, outcome, text)
     named(outcome, text)
-    quoted = any(QUOTED in event.expected for event in outcome.events if isinstance(event, Malformed))
+    reported = [event for event in outcome.events if isinstance(event, Malformed) and not event.ends_reasoning]
+    quoted = any(words in event.expected for event in reported for words in (QUOTED, MENTIONED))
     for name, way in WAYS.items():
         if quoted and name == "token ids":
             continue

@@ -44,12 +44,20 @@ def roles(parser: Parser) -> list[Role]:
 
 
 def check_final(make: MakeParser, chunks: list[str]) -> None:
-    """Assert that a character keeps the role that it was given first."""
-    parser, before = make(), list[Role]()
+    """Assert that a character keeps the role that it was given first.
+
+    At the end of the answer only, content before a closer that was reported to end reasoning becomes reasoning.
+    """
+    parser, before, split = make(), list[Role](), 0
     for chunk in (*chunks, None):
-        _ = parser.finish() if chunk is None else parser.feed(chunk)
+        events = parser.finish() if chunk is None else parser.feed(chunk)
+        ends = [event.position for event in events if isinstance(event, Malformed) and event.ends_reasoning]
+        split = max((split, *ends))
         now = roles(parser)
         assert len(now) == parser._settled
+        if chunk is None and split:
+            begun = before[:split]
+            before[:split] = [Role.REASONING if role is Role.CONTENT else role for role in begun]
         assert now[: len(before)] == before
         before = now
 

@@ -23,6 +23,7 @@ from unrender.format import Format
 from unrender.formats import Declared, declared_formats, known_calls
 from unrender.grammar import conforms
 from unrender.limits import MAX_SLOW_TEXT
+from unrender.machine.events import Malformed
 from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request, Tool, ToolCall
 from unrender.parser.streaming import Parser
@@ -40,6 +41,8 @@ _POLICY = Policy(failed_calls="content")
 class _Reading:
     format: Format
     message: Message
+    reports: int
+    """Number of deviations from the format. A call in another format's syntax is one."""
 
 
 @checked
@@ -102,8 +105,10 @@ def _read(text: str, tools: tuple[Tool, ...]) -> _Reading | None:
         return None
     found = list(_readings(text, tools))
     # Choose the reading with the most calls. `<tool_call>{…}</tool_call>` can also be parsed as bare JSON, which may find only the first
-    # call.
-    best = max(found, key=lambda one: (len(one.message.tool_calls), -len(one.message.content)), default=None)
+    # call. If a call is the whole text, parsers of other formats find it too, but report it.
+    best = max(
+        found, key=lambda one: (len(one.message.tool_calls), -len(one.message.content), -one.reports), default=None
+    )
     agreed = best and all(_is_part(_said(other.message), _said(best.message)) for other in found)
     # If another format finds calls in the remaining content, the result is ambiguous.
     return best if best and agreed and not any(_readings(best.message.content, tools)) else None
@@ -113,11 +118,11 @@ def _readings(text: str, tools: tuple[Tool, ...]) -> Iterator[_Reading]:
     """Yield a reading for each format that finds calls in `text`, provided that all these calls are complete and in a valid position."""
     for declared in (*known_calls(), *declared_formats()):
         parser = Parser(declared.format, Request(tools=tools), policy=_POLICY)
-        parser.feed(text)
-        parser.finish("stop")
+        events = (*parser.feed(text), *parser.finish("stop"))
         message = parser.message
         if message.tool_calls and _is_sure(message, text, declared, tools):
-            yield _Reading(format=declared.format, message=message)
+            reports = sum(isinstance(event, Malformed) for event in events)
+            yield _Reading(format=declared.format, message=message, reports=reports)
 
 
 def _is_sure(message: Message, text: str, declared: Declared, tools: Iterable[Tool]) -> bool:

@@ -175,10 +175,15 @@ def _tolerances(reading: AnswerReading) -> tuple[str, ...]:
 
     A tolerance is a deviation from the template's syntax that the format accepts.
     """
+    others = (
+        (sentence, AnswerReading.of(replace(reading.turn, format=format), reading.output))
+        for sentence, format in _without_one(reading.turn.format)
+    )
+    # Without a tolerance, the message may be the same, but reported: e.g. calls in another well-known syntax that are the whole answer.
     return tuple(
         sentence
-        for sentence, format in _without_one(reading.turn.format)
-        if AnswerReading.of(replace(reading.turn, format=format), reading.output).message != reading.message
+        for sentence, other in others
+        if (other.message, other.malformed) != (reading.message, reading.malformed)
     )
 
 

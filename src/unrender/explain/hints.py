@@ -258,7 +258,8 @@ def _lone_closer(case: Case) -> Iterator[Advice]:
         return  # This end marker also ends other parts, so it isn't evidence of reasoning.
     at = reading.output.find(end) if end else -1
     before = reading.output[:at] if at > 0 else ""
-    if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:
+    unopened = not reading.message.reasoning or any(event.ends_reasoning for event in reading.malformed)
+    if before.strip() and markers.start.strip() not in before and unopened:
         text = f"{end!r} at character {at} closes reasoning that nothing opened"
         yield text, f"If the prompt ended in {markers.start.strip()!r}, pass that prompt (--prompt, or `prompt=`)"
 

@@ -167,9 +167,11 @@ class Format:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     @classmethod
-    @checked
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Create a format from the result of `to_dict`. Raises `FormatVersionError`, or `FormatError` with the field's path."""
+        # `data` is usually read from a file, so a wrong type is an error in the file and not in a call.
+        if not isinstance(data, Mapping):
+            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         version = data.get("version")
         if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(

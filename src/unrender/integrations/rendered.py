@@ -19,7 +19,7 @@ from typing import Any
 
 from unrender import ChatTemplate, Event, GrammarError, Parser, Policy, TemplateError, Turn
 from unrender.cache import kept
-from unrender.errors import SchemaWarning
+from unrender.errors import RequestError, SchemaWarning
 from unrender.format import Format, Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
@@ -214,8 +214,8 @@ def engine_policy() -> Policy:
     """Return the parsing policy of the engine plug-ins. Raises `ValueError` if `UNRENDER_REPAIR` is invalid."""
     try:
         return Policy(repair=os.environ.get(REPAIR) or "format")  # type: ignore[arg-type]  # `Policy` checks it
-    except ValueError as error:
-        raise ValueError(f"{REPAIR}: {error}") from error
+    except RequestError as error:
+        raise ValueError(f"{REPAIR}: {str(error).removeprefix('repair: ')}") from error
 
 
 def opened(turn: Turn, *, continued: bool = False) -> Parser:

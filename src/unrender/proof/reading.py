@@ -15,6 +15,7 @@ from unrender.conversation.messages import Conversation
 from unrender.format import Format, ReasoningMode
 from unrender.machine.events import Malformed
 from unrender.machine.ids import numbered_id
+from unrender.machine.policy import Policy
 from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar, Role
 from unrender.parser.prompt_tail import read_prefill
@@ -53,6 +54,8 @@ class ReadAnswer:
     """The reasoning text in the prefill. This text is part of the message, but not of the answer."""
     reported: bool = False
     """True if the parser reported text that the format doesn't allow."""
+    split: bool = False
+    """True if reasoning was only found by its end marker."""
 
     @property
     def own(self) -> Message:
@@ -71,17 +74,23 @@ class Misread:
 
 
 def read(
-    format: Format, request: Request, prompt: str, chunks: Iterable[str], grammar: Grammar | None = None
+    format: Format,
+    request: Request,
+    prompt: str,
+    chunks: Iterable[str],
+    grammar: Grammar | None = None,
+    policy: Policy | None = None,
 ) -> ReadAnswer:
     """Parse chunks after a prompt as an answer to a request."""
-    parser = Parser(format, request, grammar=grammar, prompt=prompt, ids=numbered_id)
+    parser = Parser(format, request, grammar=grammar, prompt=prompt, policy=policy, ids=numbered_id)
     begun = parser.message.reasoning
     # The parser holds back the prompt's trailing whitespace, e.g. the line break after `My steps:`. Add it to the prefill's reasoning.
     begun += prompt[len(prompt.rstrip()) :] if begun else ""
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     events += parser.finish()
-    reported = any(isinstance(event, Malformed) for event in events)
-    return ReadAnswer(message=parser.message, begun=begun, reported=reported)
+    reports = [event for event in events if isinstance(event, Malformed)]
+    split = any(report.ends_reasoning for report in reports)
+    return ReadAnswer(message=parser.message, begun=begun, reported=bool(reports), split=split)
 
 
 def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:

@@ -194,6 +194,8 @@ class MarkedEnds:
         place = end_of(_SPACE, text, end)
         if len(text) - end >= self._reach or self._opener.match(text, place):
             return False
+        if self.markers.call_close and _pattern(self.markers.call_close).match(text, place):
+            return False  # The end of the call may start like an opener, as in `<a` and `</call>`.
         heads = (self.markers.opener[:1] if not self.markers.separator else ()) + self.closers
         return any(text.startswith(str(head), place) or str(head).startswith(text[place:]) for head in heads)
 
@@ -244,6 +246,8 @@ class MarkedEnds:
     def _again_at(self, text: str, at: int) -> bool:
         """Return whether a closer follows at `at`, as the format writes it, so that an earlier closer may be text."""
         place = end_of(_SPACE, text, at)
+        if self._opened(text, place):  # An opener can start like a closer.
+            return False
         return text.endswith(self.markers.lead, at, place) and any(text.startswith(it, place) for it in self.closers)
 
     def _ends_call(self, text: str, core: int, *, final: bool) -> bool:

@@ -50,6 +50,9 @@ def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: 
 
 def as_meant(candidate: Candidate, shown: CutOut, reading: ReadAnswer) -> bool:
     """Return True if the answer was parsed as intended, or into a message with the same rendering."""
+    # A sound format knows where reasoning starts. If only the end marker shows it, a stream can't be parsed correctly.
+    if reading.split:
+        return False
     # Text outside of calls must be equal, because it's rendered verbatim.
     own = reading.own
     return not misread_parts(shown.said, own) or written_alike(candidate.writes, shown, own, {Role.CALL})

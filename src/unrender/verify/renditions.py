@@ -16,6 +16,7 @@ from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Conversation, Said
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
+from unrender.machine.policy import Policy
 from unrender.messages.wire import Request, read_tools
 from unrender.parser.prompt_tail import read_prefill
 from unrender.proof.claims import claims_to_read
@@ -31,6 +32,7 @@ REQUEST = Request(tools=read_tools(PROOF_TOOLS))
 """The request that offers `PROOF_TOOLS`."""
 _EOS = "<|end_of_sequence|>"
 """Placeholder for the end-of-sequence token of a template file without one."""
+_AS_WRITTEN = Policy(repair="none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +115,8 @@ class Candidate:
         return self.writes((*self.asked, *messages), prompts=True)
 
     def read(self, prompt: str, chunks: Iterable[str]) -> ReadAnswer:
-        """Parse chunks as the answer to a prompt."""
-        return read(self.format, self.request, prompt, chunks, self.grammar)
+        """Parse chunks as the answer to a prompt. Nothing is repaired, because a repair would hide an error in the format."""
+        return read(self.format, self.request, prompt, chunks, self.grammar, _AS_WRITTEN)
 
     def claims(self, answer: Said) -> bool:
         """Return False if the format doesn't claim to parse such an answer because the analysis dropped findings."""

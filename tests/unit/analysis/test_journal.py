@@ -26,8 +26,8 @@ def test_each_decision_is_a_record(caplog):
         assert any(evidence.part in line and evidence.finding in line for line in said)
     assert any(line.startswith("capability supports_tools: True") for line in said)
     assert any("start='<think>" in line for line in said)
-    assert any("content: the default; asked: " in line for line in said)
-    assert any(line.startswith(r"T2 tools.call_start: '<tool_call>\n'; asked: ") for line in said)
+    assert any("content: the default; from " in line for line in said)
+    assert any(line.startswith(r"T2 tools.call_start: '<tool_call>\n'; from ") for line in said)
     assert said[-1] == f"derived from {analysis.renderings} renderings"
     assert {record.levelno for record in caplog.records} == {logging.DEBUG}
 

@@ -79,11 +79,11 @@ def test_reads_other_columns(template):
 
 
 def test_prompt_opens_reasoning(reader):
-    """A row's prompt shows whether reasoning is open."""
+    """A row's prompt shows whether reasoning is open. Otherwise, its end marker is reported."""
     read = reader({"text": ["rain?</think>\nYes"] * 2, "prompt": ["<|user|>\nx<|end|>\n<|assistant|>\n<think>", None]})
 
-    assert (read["reasoning"][0], read["content"][0]) == ("rain?", "Yes")
-    assert read["reasoning"][1] == ""
+    assert (read["reasoning"], read["content"]) == (["rain?"] * 2, ["Yes"] * 2)
+    assert read["status"] == ["complete", "malformed"]
 
 
 def test_messages_are_rendered(template):
@@ -92,14 +92,16 @@ def test_messages_are_rendered(template):
     asked = [{"role": "user", "content": "Rain?", "tool_calls": None}]
     read = reader({"text": ["rain?</think>\nYes"] * 3, "messages": [asked, json.dumps(asked), None]})
 
-    assert read["reasoning"] == ["rain?", "rain?", ""]
+    assert read["reasoning"] == ["rain?"] * 3
+    assert read["status"] == ["complete", "complete", "malformed"]
 
 
 def test_variables_decide_what_is_begun(template):
     """Without a prompt, the template's prefill is used."""
     read = [Reader(template, thinking=thinking)({"text": ["rain?</think>Yes"]}) for thinking in (True, False)]
 
-    assert [batch["reasoning"] for batch in read] == [["rain?"], [""]]
+    assert [batch["reasoning"] for batch in read] == [["rain?"], ["rain?"]]
+    assert [batch["status"] for batch in read] == [["complete"], ["malformed"]]
 
 
 def test_last_message_is_the_answer(reader):

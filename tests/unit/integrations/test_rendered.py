@@ -143,7 +143,7 @@ def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):
 
 def test_plug_ins_read_calls_of_other_formats_where_the_environment_says_so(monkeypatch):
     """`UNRENDER_REPAIR` is the policy's word; another one is an error when the template is read, at the server's start."""
-    text = '<function_calls>\n<invoke name="now">\n</invoke>\n</function_calls>'
+    text = 'Sure.\n<function_calls>\n<invoke name="now">\n</invoke>\n</function_calls>'
     names = []
     for word in ("format", "offered"):
         monkeypatch.setenv("UNRENDER_REPAIR", word)
@@ -153,5 +153,5 @@ def test_plug_ins_read_calls_of_other_formats_where_the_environment_says_so(monk
         names.append([call.name for call in parser.message.tool_calls])
     assert names == [[], ["now"]]
     monkeypatch.setenv("UNRENDER_REPAIR", "all")
-    with pytest.raises(ValueError, match="UNRENDER_REPAIR.*expected one of format, offered, none"):
+    with pytest.raises(ValueError, match="UNRENDER_REPAIR: expected 'format' or 'offered' or 'none', found 'all'"):
         engine_template(Letters())

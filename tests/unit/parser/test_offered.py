@@ -49,9 +49,9 @@ def test_a_call_of_another_format_is_read_where_calls_stand(
     assert message.content.strip() == content
 
 
-@pytest.mark.parametrize("text", [INVOKE, "Calling tool: now({})"])
+@pytest.mark.parametrize("text", [f"Sure.\n{INVOKE}", "Calling tool: now({})"])
 def test_by_default_it_is_content(text: str) -> None:
-    """Nobody asked for other formats."""
+    """Beside other text, and as a sentence, nobody asked for other formats."""
     message = read(text, 1000, Policy())
 
     assert (message.tool_calls, message.content) == ((), text)

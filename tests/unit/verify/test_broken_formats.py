@@ -101,7 +101,7 @@ def double_quotes(format: Format) -> Format:
         ("json-tags", turn(ends=('{"text"',)), "stop strings", "stop strings"),
         ("headed-parts", tools(call_start="##"), "unusual names of tools", "unusual names of tools"),
         ("python-quoted", double_quotes, "text in strings", "quotes in strings"),
-        ("tagged-raw", arguments(closers=("here",)), "text in strings", "markers in strings"),
+        ("tagged-raw", arguments(closers=("here</val>",)), "text in strings", "markers in strings"),
     ],
 )
 def test_what_is_easily_misread_fails_its_check(name, change, check, capability):
