@@ -99,7 +99,9 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
         streamed = said
         # Reasoning whose start marker is missing was streamed as content, with its end marker.
         if ends:
-            streamed = message.reasoning + ends[0] + message.content if role == "content" else ""
+            later = "".join(event.text for event in outcome.events if isinstance(event, ReasoningText))
+            first = message.reasoning.removesuffix(later)
+            streamed = first + ends[0] + message.content if role == "content" else message.reasoning[len(first) :]
         expect(f"events that do not add up to the {role}", given == streamed, given, streamed)
         under = [(span.role.value, text[span.start : span.end]) for span in outcome.spans]
         options = OPTIONAL if format.cleans_content and role == "content" else frozenset()

@@ -253,4 +253,5 @@ def test_calls_that_real_models_broke_are_healed_or_left_alone(name):
         assert [call.name for call in (*calls, *message.failed_calls)][:1] == [healing.name], row
         healed += bool(calls) and not calls[0].problems()
     assert healed >= 10
-    assert healed >= 9 * len(left)
+    # A call with two readings that fit its tool fails, and isn't healed, since the model may have meant either.
+    assert healed >= 8 * len(left)
