@@ -106,7 +106,8 @@ def misread(witness: Witness, format: Format) -> tuple[Misread, ...]:
 def _misread(witness: Witness, format: Format, shown: CutOut) -> Misread | None:
     if not shown.asked and not _follows_header(format, shown):
         return None
-    own = read(format, shown.request, shown.read_after(format), [shown.answer]).own
+    # A repair, or reading another syntax, would hide an error in the format.
+    own = read(format, shown.request, shown.read_after(format), [shown.answer], policy=Policy(repair="none")).own
     parts = misread_parts(shown.said, own)
     wrong = parts and not written_alike(witness.writes, shown, own)
     return Misread(cut_out=shown, message=own, parts=parts) if wrong else None
