@@ -171,7 +171,7 @@ class Format:
         """Create a format from the result of `to_dict`. Raises `FormatVersionError`, or `FormatError` with the field's path."""
         # `data` is usually read from a file, so a wrong type is an error in the file and not in a call.
         if not isinstance(data, Mapping):
-            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
+            raise FormatError(f"expected an object, as in the data of `to_dict`, found {type(data).__name__}", "format")
         version = data.get("version")
         if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(
@@ -206,7 +206,7 @@ class Format:
         except (ValueError, RecursionError) as error:
             raise FormatError(f"not JSON: {error}", "format") from None
         if not isinstance(data, dict):
-            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
+            raise FormatError(f"expected an object, as in the data of `to_dict`, found {type(data).__name__}", "format")
         return cls.from_dict(data)
 
     @classmethod

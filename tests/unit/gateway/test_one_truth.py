@@ -120,8 +120,8 @@ def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize(("repair", "called"), [("format", 0), ("offered", 1)])
 def test_calls_of_other_formats_are_read_where_a_setting_says_so(api: str, repair: Any, called: int) -> None:
-    """`repair = "offered"` reads an `<invoke>` of a model whose template writes JSON; by default it is content."""
-    text = '<function_calls>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n</function_calls>'
+    """`repair = "offered"` reads an `<invoke>` of a model whose template writes JSON; by default, beside a word, it is content."""
+    text = 'I look.\n<function_calls>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n</function_calls>'
 
     for answer in both(api, served(Told(chunked(text, 7)), "json-tags", repair=repair)):
         assert [values for _, values, _ in calls_in(api, answer)] == [{"city": "Paris"}] * called

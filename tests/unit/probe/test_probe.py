@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,23 +46,23 @@ def report() -> ProbeReport:
 @contextmanager
 def address(server: Server) -> Iterator[str]:
     """Run a server in a thread of its own, and yield its address."""
-    loop, found, started = asyncio.new_event_loop(), [], threading.Event()
+    started: Future[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
+        stopped = asyncio.Event()
         async with running(server) as url:
-            found.append(url)
-            started.set()
-            await asyncio.Event().wait()
+            started.set_result((url, asyncio.get_running_loop(), stopped))
+            await stopped.wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.gather(serve(), return_exceptions=True)))
-    thread.start()
-    started.wait()
-    try:
-        yield found[0]
-    finally:
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
-        thread.join()
-        loop.close()
+    with ThreadPoolExecutor(1) as pool:
+        served = pool.submit(asyncio.run, serve())
+        served.add_done_callback(lambda ended: started.done() or started.set_exception(ended.exception()))
+        url, loop, stopped = started.result()
+        try:
+            yield url
+        finally:
+            loop.call_soon_threadsafe(stopped.set)
+            served.result()
 
 
 def test_observed_syntaxes_are_in_the_format(report: ProbeReport) -> None:
