@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,9 @@ def address(server: Server) -> Iterator[str]:
 
     with ThreadPoolExecutor(1) as pool:
         served = pool.submit(asyncio.run, serve())
-        served.add_done_callback(lambda ended: started.done() or started.set_exception(ended.exception()))
+        wait([started, served], return_when="FIRST_COMPLETED")
+        if served.done():
+            served.result()
         url, loop, stopped = started.result()
         try:
             yield url
