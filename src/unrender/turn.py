@@ -40,18 +40,44 @@ Unfinished = Literal["error", "text"]
 """Treatment of an incomplete call in an answer: as an error or as text."""
 
 
+PieceKind = Literal[
+    "template",
+    "content",
+    "reasoning",
+    "result",
+    "argument",
+    "argument_name",
+    "name",
+    "description",
+    "document",
+    "answer",
+    "unknown",
+]
+"""Kinds of text in a prompt. "name" is the name of a tool or speaker, or the id of a call. "description" is any other text of a tool."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A part of the text that `Turn.next` appends to a prompt and its answer."""
+    """A part of a prompt, with its owner."""
 
     text: str
+    kind: PieceKind = "template"
+    """The kind of text. "answer" is text that the model wrote in this prompt. "unknown" means that the owner isn't certain."""
     message: int | None = None
-    """Index of the new message that contains this part. None for the end of the answer and for the generation prompt.
+    """Index of the message that contains this part, or to whose header and end it belongs. None for the end of the answer, the generation
+    prompt, and tools.
 
     In a user message in Anthropic's form, each tool result counts as a separate message.
     """
-    body: bool = False
-    """True if this part is the content of a message, and False if it's the template's text around the content."""
+    role: str = ""
+    """Role of the message, for parts that aren't the template's text."""
+    where: str = ""
+    """Path of the text in the request, e.g. `messages[2].content` or `tools[0]`. Empty for the template's text."""
+
+    @property
+    def body(self) -> bool:
+        """True for text that comes from a message, a tool or a document, and for text whose owner isn't certain."""
+        return self.kind not in ("template", "answer")
 
 
 class Constrained:
@@ -160,6 +186,10 @@ class TurnSource(Protocol):
     @property
     def appended(self) -> tuple[Piece, ...]:
         """The pieces that were appended after the previous prompt and its answer."""
+        ...
+
+    def pieces(self, turn: Turn) -> tuple[Piece, ...]:
+        """Return the pieces of a turn's prompt."""
         ...
 
     def held(self) -> Iterator[Any]:
@@ -454,6 +484,21 @@ class Turn(Constrained):
                 with suppress(GrammarError):
                     return bool(parser.message.tool_calls[index].problems())
         return False
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The prompt in pieces, each with its owner: the template, or a text of a message, tool or document. Joined, they are the prompt.
+
+        A text has the form in which the template writes it, e.g. trimmed or as JSON. The conversation is rendered once more for each access.
+        A part whose owner isn't certain has the kind "unknown". So has the whole prompt of `prepare_rendered`.
+
+        >>> from unrender import ChatTemplate
+        >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</>{% endfor %}<assistant>"
+        >>> turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": " Is </> text? "}])
+        >>> [(piece.text, piece.where) for piece in turn.pieces]
+        [('<user>', ''), ('Is </> text?', 'messages[0].content'), ('</><assistant>', '')]
+        """
+        return (Piece(text=self.prompt, kind="unknown"),) if self._source is None else self._source.pieces(self)
 
     @property
     def appended(self) -> tuple[Piece, ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import Any
 
-from unrender.conversation.messages import Conversation, Said, with_texts, words_in
+from unrender.conversation.messages import RESULTS, Conversation, Said, with_texts, words_in
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.next_turn.stubs import (
     THOUGHT,
@@ -33,7 +33,7 @@ from unrender.machine.ids import id_maker
 from unrender.machine.past import Span
 from unrender.messages.wire import Message, ToolCall
 from unrender.nodes import Role
-from unrender.turn import ParsedAnswer, Piece, Turn, Unfinished
+from unrender.turn import ParsedAnswer, Piece, PieceKind, Turn, Unfinished
 
 _WORD = "Vexquill"
 _PLANTED = "Wobblefern{}x{}z"
@@ -209,9 +209,17 @@ def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     for at, body in enumerate(bodies):
         owner, following = owners[at], owners[at + 1] if at + 1 < len(owners) else None
         closing = "" if owner == following else _closing(extended, planted, texts[at], closings)
-        pieces.append(Piece(text=body, message=owner, body=True))
+        pieces.append(_body(body, owner, extended.new))
         pieces += _scaffold(around[at], closing, owner, following)
     return tuple(piece for piece in pieces if piece.text)
+
+
+def _body(text: str, message: int | None, new: Conversation) -> Piece:
+    if message is None:
+        return Piece(text=text, kind="unknown")
+    role = new[message].role
+    kind: PieceKind = "result" if role in RESULTS else "content"
+    return Piece(text=text, kind=kind, message=message, role=role, where=f"messages[{message}].content")
 
 
 def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:

@@ -40,6 +40,7 @@ from unrender.conversation.next_turn.stubs import (
     short_answer,
     system_in,
 )
+from unrender.conversation.pieces import Shown
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
@@ -94,11 +95,27 @@ class Extender:
     """Warnings of earlier turns. They aren't repeated."""
     extended: Extended | None = None
     """The appended text, or None if the turn's prompt doesn't extend an earlier prompt."""
+    shown: Shown | None = None
+    """The conversation of the first prompt; None if that prompt was rendered elsewhere."""
+    later: tuple[tuple[str, Extended], ...] = ()
+    """The answer and the appended text of each later turn."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:
         """The pieces that were appended after the previous prompt and its answer."""
         return () if self.extended is None else appended_pieces(self.extended)
+
+    def pieces(self, turn: Turn) -> tuple[Piece, ...]:
+        """Return the pieces of a turn's prompt. A prompt that was rendered elsewhere is a single piece with an unknown owner."""
+        prompt = turn.prompt
+        for answer, extended in reversed(self.later):
+            prompt = prompt.removesuffix(extended.text).removesuffix(answer)
+        pieces = [Piece(text=prompt, kind="unknown")] if self.shown is None else list(self.shown.pieces(prompt))
+        for answer, extended in self.later:
+            pieces += [Piece(text=answer, kind="answer"), *appended_pieces(extended)]
+        if rest := turn.prompt[len("".join(piece.text for piece in pieces)) :]:
+            pieces.append(Piece(text=rest, kind="answer"))
+        return tuple(piece for piece in pieces if piece.text)
 
     def held(self) -> Iterator[Any]:
         """Yield the objects that hold the request and the conversation in memory. Several turns may share these objects."""
@@ -107,14 +124,14 @@ class Extender:
         while turn is not None:
             yield turn.messages
             turn = turn.before
-        if self.extended is not None:
-            yield self.extended.rest
+        yield from (part for answer, extended in self.later for part in (answer, extended.rest))
 
-    def begun(self, messages: Conversation) -> Extender:
-        """Return a copy for a turn whose prompt consists of the given messages."""
+    def begun(self, messages: Conversation, shown: Shown | None = None) -> Extender:
+        """Return a copy for a turn whose prompt consists of the given messages, which were rendered as `shown`."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
-        return replace(self, history=History(before=None, messages=messages), system=system, thought=thought)
+        history = History(before=None, messages=messages)
+        return replace(self, history=history, system=system, thought=thought, shown=shown, later=())
 
     def resumed(self, messages: Sequence[Any]) -> Extender:
         """Return a copy for a later turn, whose prompt contains `messages`."""
@@ -147,6 +164,7 @@ class Extender:
             thought=self.thought or bool(said.message.reasoning),
             remarked=self.remarked.union(remarks),
             extended=extended,
+            later=(*self.later, (answer.text + answer.padding, extended)),
         )
         told = (note for note in writer.kwargs.notes if note not in before.kwargs.notes)
         return replace(
