@@ -13,7 +13,7 @@ from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
-from unrender.format import Format, Reasoning, ReasoningMode, Slot
+from unrender.format import Format, Slot
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.machine.ids import IdMaker
@@ -23,8 +23,11 @@ from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, R
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
+from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import printable_lines
+from unrender.prompt import AUTHORS, Piece, PromptText
+from unrender.prompt.encoder import PromptEncoder
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
@@ -38,46 +41,6 @@ _SHOWN = 1000
 """Maximum number of characters of a prompt's start, and of its end, that `print` shows."""
 Unfinished = Literal["error", "text"]
 """Treatment of an incomplete call in an answer: as an error or as text."""
-
-
-PieceKind = Literal[
-    "template",
-    "content",
-    "reasoning",
-    "result",
-    "argument",
-    "argument_name",
-    "name",
-    "description",
-    "document",
-    "answer",
-    "unknown",
-]
-"""Kinds of text in a prompt. "name" is the name of a tool or speaker, or the id of a call. "description" is any other text of a tool."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A part of a prompt, with its owner."""
-
-    text: str
-    kind: PieceKind = "template"
-    """The kind of text. "answer" is text that the model wrote in this prompt. "unknown" means that the owner isn't certain."""
-    message: int | None = None
-    """Index of the message that contains this part, or to whose header and end it belongs. None for the end of the answer, the generation
-    prompt, and tools.
-
-    In a user message in Anthropic's form, each tool result counts as a separate message.
-    """
-    role: str = ""
-    """Role of the message, for parts that aren't the template's text."""
-    where: str = ""
-    """Path of the text in the request, e.g. `messages[2].content` or `tools[0]`. Empty for the template's text."""
-
-    @property
-    def body(self) -> bool:
-        """True for text that comes from a message, a tool or a document, and for text whose owner isn't certain."""
-        return self.kind not in ("template", "answer")
 
 
 class Constrained:
@@ -190,6 +153,10 @@ class TurnSource(Protocol):
 
     def pieces(self, turn: Turn) -> tuple[Piece, ...]:
         """Return the pieces of a turn's prompt."""
+        ...
+
+    def texts(self) -> Iterator[PromptText] | None:
+        """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
         ...
 
     def held(self) -> Iterator[Any]:
@@ -489,16 +456,35 @@ class Turn(Constrained):
     def pieces(self) -> tuple[Piece, ...]:
         """The prompt in pieces, each with its owner: the template, or a text of a message, tool or document. Joined, they are the prompt.
 
-        A text has the form in which the template writes it, e.g. trimmed or as JSON. The conversation is rendered once more for each access.
-        A part whose owner isn't certain has the kind "unknown". So has the whole prompt of `prepare_rendered`.
+        A text has the form in which the template writes it, e.g. trimmed or as JSON. Each access renders the conversation once more. A part
+        whose owner isn't certain has the kind "unknown", e.g. the whole prompt of `prepare_rendered`.
 
         >>> from unrender import ChatTemplate
         >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</>{% endfor %}<assistant>"
         >>> turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": " Is </> text? "}])
-        >>> [(piece.text, piece.where) for piece in turn.pieces]
-        [('<user>', ''), ('Is </> text?', 'messages[0].content'), ('</><assistant>', '')]
+        >>> [piece.text for piece in turn.pieces]
+        ['<user>', 'Is </> text?', '</><assistant>']
         """
         return (Piece(text=self.prompt, kind="unknown"),) if self._source is None else self._source.pieces(self)
+
+    @checked
+    def encode(self, tokenizer: Any, *, special_roles: Collection[str] = AUTHORS) -> list[int]:
+        """Return the token ids of the prompt. The text of messages, tools and documents never becomes a special token.
+
+        If no such text contains a special token, the ids are those of the whole prompt. No BOS or EOS is added, since the template writes
+        them. `tokenizer` is from transformers or tokenizers, or a `PromptEncoder`, which is faster for several prompts. Special tokens are
+        kept in messages with one of the `special_roles`, and in the model's own text (`Turn.next`, `continue_final_message`).
+
+        Raises `RequestError` for a prompt rendered elsewhere, since the owners of its text are unknown, and `TokenizerError` if the
+        tokenizer doesn't list its special tokens.
+        """
+        if self._source is None or (texts := self._source.texts()) is None:
+            raise RequestError("encode: expected a turn of ChatTemplate.prepare, found a prompt rendered elsewhere")
+        encoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
+        others = (text for text in texts if text.role not in special_roles)
+        # Usually, no text holds a marker. Then the prompt isn't rendered again.
+        pieces = self.pieces if encoder.may_find_tokens(others) else (Piece(text=self.prompt),)
+        return encoder.prompt([(piece.text, piece.body and piece.role not in special_roles) for piece in pieces]).ids
 
     @property
     def appended(self) -> tuple[Piece, ...]:
@@ -612,15 +598,3 @@ class _Broken:
 
 _REST_STEPS = 20_000
 """Maximum number of steps to check whether an engine obeyed a grammar."""
-
-
-def generated_format(format: Format, prefill: str) -> Format:
-    """Return the format of the text after `prefill`.
-
-    If only the usual prefill starts reasoning, and `prefill` is empty, reasoning is removed from the format.
-    """
-    worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
-    if not worded or prefill:
-        return format
-    turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
-    return format._with(reasoning=Reasoning(), turn=turn)

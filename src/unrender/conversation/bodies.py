@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, object_of
+from unrender.prompt import PieceKind
 from unrender.rendering.template import copied
-from unrender.turn import PieceKind
 
 _WORDS = re.compile(r"[\w$#/.:-]*+")
 """Matches text without brackets and spaces. No template writes a marker in this form."""
@@ -26,7 +26,7 @@ _PROSE = ("description", "title", "enum", "const", "default", "examples")
 """Members of a tool's schema whose strings are free text."""
 
 
-class Body(NamedTuple):
+class Owner(NamedTuple):
     """The owner of a text."""
 
     kind: PieceKind
@@ -38,7 +38,7 @@ class Body(NamedTuple):
     """Path of the text, e.g. `messages[2].content`."""
 
 
-Change = Callable[[Body, str], str]
+Change = Callable[[Owner, str], str]
 """A function that returns another text for a body's text."""
 
 
@@ -54,26 +54,25 @@ def changed_tools(tools: Sequence[Any], change: Change) -> list[Any]:
 
 def changed_documents(documents: Sequence[Any], change: Change) -> list[Any]:
     """Return a copy of documents with changed texts."""
-    return [_copy(item, partial(change, Body("document", where=f"documents[{i}]"))) for i, item in enumerate(documents)]
+    return [
+        _copy(item, partial(change, Owner("document", where=f"documents[{i}]"))) for i, item in enumerate(documents)
+    ]
 
 
 def _changed_said(said: Said, index: int, change: Change) -> Said:
     place = f"messages[{index}]"
 
     def body(kind: PieceKind, where: str) -> Callable[[str], str]:
-        return partial(change, Body(kind, index, said.role, f"{place}.{where}"))
+        return partial(change, Owner(kind, index, said.role, f"{place}.{where}"))
 
     content = body("result" if said.role in RESULTS else "content", "content")
     # Ids have one owner in the whole conversation, because a call's id and its result's id must stay equal.
-    name, id = body("name", "name"), partial(change, Body("name", where="id"))
+    name, id = body("name", "name"), partial(change, Owner("name", where="id"))
     return replace(
         said,
         content=_copy(said.content, content),
         reasoning=_changed(said.reasoning, body("reasoning", "reasoning")),
-        calls=tuple(
-            _changed_call(call, *(body(kind, f"tool_calls[{k}]") for kind in ("name", "argument", "argument_name")), id)
-            for k, call in enumerate(said.calls)
-        ),
+        calls=tuple(_changed_call(call, f"tool_calls[{k}]", body, id) for k, call in enumerate(said.calls)),
         answers=said.answers and _unless_word(said.answers, id),
         name=said.name and _changed(said.name, name),
         rest=_copy(said.rest, partial(_unless_word, change=content)),
@@ -81,12 +80,9 @@ def _changed_said(said: Said, index: int, change: Change) -> Said:
 
 
 def _changed_call(
-    call: SaidCall,
-    name: Callable[[str], str],
-    value: Callable[[str], str],
-    key: Callable[[str], str],
-    id: Callable[[str], str],
+    call: SaidCall, where: str, body: Callable[[PieceKind, str], Callable[[str], str]], id: Callable[[str], str]
 ) -> SaidCall:
+    name, value, key = body("name", where), body("argument", where), body("argument_name", where)
     arguments = call.arguments
     if isinstance(arguments, str) and object_of(arguments) is not None:
         arguments = _STRING.sub(lambda found: _changed_literal(found, key if found[1] else value), arguments)
@@ -113,7 +109,7 @@ def _changed_literal(found: re.Match[str], change: Callable[[str], str]) -> str:
 
 def _changed_tool(tool: Any, where: str, change: Change) -> Any:
     name, argument, words = (
-        partial(change, Body(kind, where=where)) for kind in ("name", "argument_name", "description")
+        partial(change, Owner(kind, where=where)) for kind in ("name", "argument_name", "description")
     )
 
     def leaf(text: str, member: str) -> str:
@@ -164,7 +160,9 @@ def _copy_with(value: Any, leaf: Callable[[str, str], str], key: Callable[[str, 
             holder.clear()
         for at, item in items:
             inside = str(at) if named else member
-            holder[key(at, member) if isinstance(at, str) else at] = leaf(item, inside) if isinstance(item, str) else item
+            holder[key(at, member) if isinstance(at, str) else at] = (
+                leaf(item, inside) if isinstance(item, str) else item
+            )
             if isinstance(item, dict | list):
                 waiting.append((item, inside))
     return root[0]

@@ -19,11 +19,13 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from unrender.conversation.bodies import Body, changed_conversation, changed_documents, changed_tools
+from unrender.cache import kept
+from unrender.conversation.bodies import Owner, changed_conversation, changed_documents, changed_tools
 from unrender.conversation.messages import Conversation
 from unrender.conversation.transcript import Writer
 from unrender.messages.wire import Request
-from unrender.turn import Piece
+from unrender.prompt import Piece, PromptText
+from unrender.rendering.template import Template
 
 _DIGITS = 32
 _LENGTH = 4
@@ -33,14 +35,16 @@ _SIZE = _DIGITS + 2
 _FIRST, _LAST = 0xE000, 0xF8FF
 """The private-use characters from which the characters of the marks are chosen."""
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
-_UNKNOWN = Body("unknown")
-_TEMPLATE = Body("template")
+_MARKER = re.compile(r"\w.*[<>\[\]{}|]|[<>\[\]{}|].*\w", re.DOTALL)
+"""Matches text with brackets and letters."""
+_UNKNOWN = Owner("unknown")
+_TEMPLATE = Owner("template")
 _ANSWERS = ("assistant",)
 
-_Run = tuple[str, Body]
+_Run = tuple[str, Owner]
 
 
-class Shown(NamedTuple):
+class RenderedConversation(NamedTuple):
     """A conversation, and the writer that rendered it."""
 
     writer: Writer
@@ -59,18 +63,25 @@ class Shown(NamedTuple):
         """Return the rendered conversation, or None if the template rejects it."""
         return replace(self.writer, time=None).text(self.messages, asks=asks)
 
-    def texts(self) -> Iterator[tuple[Body, str]]:
-        """Yield each text of the conversation, the tools and the documents, with its owner."""
-        found: list[tuple[Body, str]] = []
+    def of(self, messages: Conversation) -> RenderedConversation:
+        """Return a copy with other messages, and without tools and documents."""
+        kwargs = replace(self.writer.kwargs, context={})
+        return self._replace(writer=replace(self.writer, kwargs=kwargs, injection=None), messages=messages)
 
-        def take(owner: Body, text: str) -> str:
-            found.append((owner, text))
+    def texts(self) -> Iterator[PromptText]:
+        """Yield the texts of the messages, the tools and the documents."""
+        found: list[PromptText] = []
+        # A template that removes `<think>` from `<|im_<think>end|>` writes `<|im_end|>`.
+        removable = re.compile("|".join(map(re.escape, _markers_in(self.writer.template))) or "(?!)")
+
+        def take(owner: Owner, text: str) -> str:
+            found.append(PromptText(text, owner.role, owner.where, removable.search(text) is not None))
             return text
 
         self._changed(take)
         yield from found
 
-    def _changed(self, change: Callable[[Body, str], str]) -> Shown:
+    def _changed(self, change: Callable[[Owner, str], str]) -> RenderedConversation:
         writer, request = self.writer, self.request
         context, variable = dict(writer.kwargs.context), writer.capabilities.tools_variable
         if isinstance(listed := context.get(variable), str) and writer.capabilities.tools_as_text:
@@ -95,55 +106,74 @@ class Shown(NamedTuple):
         return self._replace(writer=writer, messages=changed_conversation(self.messages, change))
 
 
+@kept(500)
+def _markers_in(template: Template) -> tuple[str, ...]:
+    """Return the string constants of a template that contain more than words."""
+    found = (text for text in template.facts.string_constants if len(text) > 1 and _MARKER.search(text))
+    return tuple(sorted(found, key=len, reverse=True))
+
+
 class _Marks:
     """The marks of one rendering."""
 
-    def __init__(self, first: int, reasoning: Sequence[str]) -> None:
+    def __init__(self, first: int, reasoning: Sequence[str], constants: Sequence[str]) -> None:
         self._opens, self._closes, *digits = map(chr, range(first, first + _SIZE))
-        self._digits = digits
+        self._digits = "".join(digits)
         self._range = (first, first + _SIZE)
         self._mark = re.compile(f"([{self._opens}{self._closes}])([{digits[0]}-{digits[-1]}]{{{_LENGTH}}})")
-        self._owners: dict[tuple[Body, str, str, bool], int] = {}
-        self._known: list[tuple[Body, str, str, bool]] = []
+        self._owners: dict[tuple[Owner, str, str, bool], int] = {}
+        self._known: list[tuple[Owner, str, str, bool]] = []
+        self._constants = constants
         self._inside: set[int] = set()
         """Numbers of texts that also have marks inside."""
         self._reasoning = re.compile(f"({'|'.join(map(re.escape, reasoning)) or '(?!)'})")
 
     @classmethod
-    def unused_in(cls, prompt: str, shown: Shown) -> _Marks | None:
+    def unused_in(cls, prompt: str, shown: RenderedConversation) -> _Marks | None:
         """Return marks of characters that don't occur in the conversation. Returns None if each such character occurs."""
-        texts = [prompt, *(text for _, text in shown.texts())]
+        texts = [prompt, *(found.text for found in shown.texts())]
         used = {ord(char) for text in texts for char in re.findall(f"[{chr(_FIRST)}-{chr(_LAST)}]", text)}
         used |= {int(code, 16) for text in texts if "\\u" in text for code in _ESCAPE.findall(text)}
         reasoning = shown.writer.format.reasoning
         markers = [text for text in (reasoning.start.strip(), reasoning.end.strip()) if text]
         for first in range(_FIRST, _LAST - _SIZE, _SIZE):
             if used.isdisjoint(range(first, first + _SIZE)):
-                return cls(first, markers)
+                return cls(first, markers, _markers_in(shown.writer.template))
         return None
 
-    def around(self, owner: Body, text: str) -> str:
-        """Return the text with marks around it, but inside the whitespace at its ends."""
-        core = text.strip()
-        lead, _, trail = text.partition(core)
-        if owner.kind == "content" and owner.role in _ANSWERS and self._reasoning.search(core):
+    def around(self, owner: Owner, text: str) -> str:
+        """Return the text with marks around it, but inside the whitespace and the markers at its ends."""
+        apart = owner.kind == "content" and owner.role in _ANSWERS and self._reasoning.search(text)
+        lead, core, trail = self._split(text, () if apart else self._constants)
+        key = (owner, lead, trail, False)
+        if apart:
             # Templates take apart `<think>A</think>B`. Then only marks inside show where `A` and `B` are.
             parts = self._reasoning.split(core)
-            core = "".join(
-                part if k % 2 or not part.strip() else self._between(owner, part, inner=True)
-                for k, part in enumerate(parts)
-            )
-            number = self._number((owner, lead, trail, False))
-            self._inside.add(number)
-        return self._between(owner, lead + core + trail, inner=False, ends=(lead, trail))
+            core = "".join(part if k % 2 else self._inner(owner, part) for k, part in enumerate(parts))
+            self._inside.add(self._number(key))
+        return lead + self._between(key, core) + trail
 
-    def _between(self, owner: Body, text: str, *, inner: bool, ends: tuple[str, str] | None = None) -> str:
+    def _inner(self, owner: Owner, text: str) -> str:
         core = text.strip()
-        lead, _, trail = text.partition(core)
-        digits = self._written(self._number((owner, *(ends or (lead, trail)), inner)))
-        return f"{lead}{self._opens}{digits}{core}{self._closes}{digits}{trail}"
+        lead, _, trail = text.partition(core) if core else (text, "", "")
+        return lead + self._between((owner, lead, trail, True), core) + trail if core else text
 
-    def _number(self, key: tuple[Body, str, str, bool]) -> int:
+    @staticmethod
+    def _split(text: str, constants: Sequence[str]) -> tuple[str, str, str]:
+        """Split off whitespace and one marker at each end, since templates trim messages, and check how they start and end."""
+        core = text.strip()
+        start = next((known for known in constants if core.startswith(known)), "")
+        end = next((known for known in constants if core.endswith(known)), "")
+        inner = core.removeprefix(start).removesuffix(end).strip()
+        core = inner if len(core) >= len(start) + len(end) and inner else core
+        lead, _, trail = text.partition(core)
+        return lead, core, trail
+
+    def _between(self, key: tuple[Owner, str, str, bool], core: str) -> str:
+        digits = self._written(self._number(key))
+        return f"{self._opens}{digits}{core}{self._closes}{digits}"
+
+    def _number(self, key: tuple[Owner, str, str, bool]) -> int:
         number = self._owners.setdefault(key, len(self._known))
         if number == len(self._known):
             self._known.append(key)
@@ -166,33 +196,33 @@ class _Marks:
         at, place, dangling = 0, 0, False
         while at < len(found):
             mark = found[at]
+            owner, lead, trail, _ = self._known[mark.number]
             last = pairs.get(at)
-            soft = mark.number in self._inside
-            broken = last is None and not soft
-            gap = rendered[place : mark.start]
-            before = "" if last is None else next(filter(gap.endswith, _forms(self._known[mark.number][1])), "")
-            yield gap.removesuffix(before), _UNKNOWN if dangling or (broken and not mark.opens) else _TEMPLATE
-            yield before, self._known[mark.number][0]
-            dangling = broken and mark.opens
-            place = mark.end
+            broken = last is None and mark.number not in self._inside
+            gap, before = rendered[place : mark.start], ""
             if last is not None:
-                owner, lead, trail, _ = self._known[mark.number]
+                before = next(filter(gap.endswith, _forms(lead)), "")
+            unsure = dangling or (broken and not mark.opens) or (last is not None and bool(lead.strip()) and not before)
+            yield gap.removesuffix(before), _UNKNOWN if unsure else _TEMPLATE
+            yield before, owner
+            dangling, place = broken and mark.opens, mark.end
+            if last is not None:
                 text, place, at = self._mark.sub("", rendered[mark.end : found[last].start]), found[last].end, last
                 after = next((form for form in _forms(trail) if rendered.startswith(form, place)), "")
                 yield text + after, owner
-                place += len(after)
+                place, dangling = place + len(after), bool(trail.strip()) and not after
             at += 1
         yield rendered[place:], _UNKNOWN if dangling else _TEMPLATE
 
     def _read(self, digits: str) -> int:
-        number = sum((ord(digit) - ord(self._digits[0])) * _DIGITS**k for k, digit in enumerate(digits))
+        number: int = sum(self._digits.index(digit) * _DIGITS**k for k, digit in enumerate(digits))
         return min(number, len(self._known) - 1)
 
 
-def _forms(blank: str) -> Iterator[str]:
-    """Yield the forms in which templates write the whitespace at an end of a text."""
-    if blank:
-        yield from (blank, json.dumps(blank)[1:-1])
+def _forms(edge: str) -> Iterator[str]:
+    """Yield the forms in which templates write the text outside a mark: whitespace, and a marker if there is one."""
+    for text in (edge, edge.strip(), edge.lstrip(), edge.rstrip()):
+        yield from (form for form in (text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]) if form)
 
 
 class _Mark(NamedTuple):
@@ -219,9 +249,26 @@ def _aligned(runs: Sequence[_Run], prompt: str) -> Iterator[_Run]:
     other = "".join(text for text, _ in runs)
     start = len(prompt) if other.startswith(prompt) else _shared(prompt, other)
     end = 0 if start == len(prompt) else _shared(prompt[start:][::-1], other[start:][::-1])
+    if start < len(prompt) and runs:
+        # The text before the difference may be common by chance, e.g. if a message repeats the template's text. Then it also occurs
+        # elsewhere.
+        start -= _repeated(lambda n: prompt[start - n : start], start, (prompt, other))
+        rest = len(prompt) - end
+        end -= _repeated(lambda n: prompt[rest : rest + n], end, (prompt, other))
     yield from _cut(runs, 0, start)
     yield prompt[start : len(prompt) - end], _UNKNOWN
     yield from _cut(runs, len(other) - end, len(other)) if end else ()
+
+
+def _repeated(part: Callable[[int], str], most: int, texts: Iterable[str]) -> int:
+    """Return the length up to which `part(length)` occurs in one of the `texts` more than once."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = part(middle)
+        twice = any(text.find(found, text.find(found) + 1) >= 0 for text in texts)
+        low, high = (middle, high) if twice else (low, middle - 1)
+    return low
 
 
 def _shared(one: str, other: str) -> int:

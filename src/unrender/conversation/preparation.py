@@ -15,7 +15,7 @@ from unrender.conversation.adapt import shown_media
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import Continued, read_conversation, split_continued
 from unrender.conversation.offer import AUTO, NONE, Plan, plan_tools
-from unrender.conversation.pieces import Shown
+from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import resolve_kwargs
@@ -73,7 +73,7 @@ def prepare_turn(
         warnings=taken.notes,
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         limits=writer.template.limits,
-        _source=source.begun(conversation, Shown(taken, shown, request, source.asked["tools"] or ())),
+        _source=source.begun(conversation, RenderedConversation(taken, shown, request, source.asked["tools"] or ())),
     )
 
 

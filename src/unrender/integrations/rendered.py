@@ -27,7 +27,7 @@ from unrender.json_values import FrozenDict
 from unrender.limits import MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.token_ids import Decoder, Detokenizer, special_ids_of
+from unrender.prompt.encoder import Decoder, Detokenizer, special_ids_of
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"

@@ -30,7 +30,8 @@ from unrender.format import Reasoning
 from unrender.grammar import Role
 from unrender.integrations.rendered import tail_text
 from unrender.integrations.transformers import chat_template
-from unrender.token_ids import Detokenizer, PromptEncoder, PromptTexts, TokenParser
+from unrender.prompt.encoder import Detokenizer, PromptEncoder
+from unrender.token_ids import PromptTexts, TokenParser
 from unrender.training.attribution import Attributed, attributed_conversation, attributed_prompt
 from unrender.types import ParsedAnswer
 
@@ -84,7 +85,7 @@ class Renderer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
             found: Attributed = make(self._template, messages, tools=tools, **self._variables)
-        encoded = self._encoder.prompt(found.pieces(self._encoder, messages))
+        encoded = self._encoder.prompt(found.pieces())
         owners = [found.parts[piece] for piece in encoded.pieces]
         certain = found.bodies_certain and found.sampled_certain
         return RenderedTokens(

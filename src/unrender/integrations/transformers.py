@@ -22,9 +22,10 @@ from typing import Any, Protocol, cast
 from unrender import ChatTemplate, Event, GrammarError, Message, Parser, RequestError, TemplateError, Turn
 from unrender.dialects.constraint import Engine
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
+from unrender.prompt.encoder import Detokenizer, exact_options
 from unrender.rendering.loading import LoadedTemplates
 from unrender.signatures import checked
-from unrender.token_ids import Detokenizer, TokenParser, exact_options
+from unrender.token_ids import TokenParser
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 

@@ -21,8 +21,8 @@ from verl.utils.tokenizer.continuous_token import MergeResult
 from unrender import Policy, UnrenderError
 from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
-from unrender.token_ids import Detokenizer, PromptEncoder, PromptTexts, TokenParser
-from unrender.training.attribution import attributed_prompt
+from unrender.prompt.encoder import Detokenizer, PromptEncoder
+from unrender.token_ids import PromptTexts, TokenParser
 
 _READ = Policy(unknown_tools="call", failed_calls="apart")
 """Failed and unknown calls may have results."""
@@ -58,8 +58,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
                 "expected a conversation without images, videos and audio; use verl's own builder for them"
             )
         try:
-            found = attributed_prompt(self._template, messages, tools=tools, **self.chat_template_kwargs)
-            return self._encoder.prompt(found.pieces(self._encoder, messages)).ids
+            return self._template.prepare(messages, tools=tools, **self.chat_template_kwargs).encode(self._encoder)
         except UnrenderError as error:
             raise ValueError(str(error)) from error
 

@@ -7,9 +7,10 @@ never treated as part of the answer. Without a known header, there is no prefill
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from unrender.errors import RequestError
-from unrender.format import Format, Reasoning
+from unrender.format import Format, Reasoning, ReasoningMode
 from unrender.formats import known_reasoning
 from unrender.messages.wire import Request
 
@@ -125,3 +126,15 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
             return whole if closer and whole.startswith(empty) else empty
     # If the prompt always starts reasoning, end the reasoning.
     return format._opening + closing if opening and opening in turn.prefill else ""
+
+
+def generated_format(format: Format, prefill: str) -> Format:
+    """Return the format of the text after `prefill`.
+
+    If only the usual prefill starts reasoning, and `prefill` is empty, reasoning is removed from the format.
+    """
+    worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
+    if not worded or prefill:
+        return format
+    turn = replace(format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
+    return format._with(reasoning=Reasoning(), turn=turn)

@@ -1,39 +1,22 @@
 """Splits a rendered conversation into message text, template text and model output.
 
-Strategy: the conversation is rendered again with a placeholder for each message text. Text around the placeholders belongs to the template.
-If replacing the placeholders with the message texts results in the first rendering, the positions of these texts are certain. Model output
-is found as in `assistant_mask`.
+Strategy: the pieces of the rendering show whose each text is. Model output is found as in `assistant_mask`, and may contain texts and markers.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.messages import with_texts, words_in
-from unrender.errors import RequestError, TokenizerError
-from unrender.format import Format
-from unrender.token_ids import PromptEncoder
-from unrender.training.masks import assistant_mask
+from unrender.errors import RequestError
+from unrender.prompt import AUTHORS, Piece
+from unrender.training.masks import AssistantMask, mask_of
 
 _ASSISTANT = "assistant"
-_PLANTED = "qzbody{}zq"
-_FORMS: tuple[Callable[[str], str], ...] = (
-    str,
-    str.strip,
-    str.lstrip,
-    str.rstrip,
-    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
-    lambda text: json.dumps(text)[1:-1],
-    lambda text: json.dumps(text.strip(), ensure_ascii=False)[1:-1],
-)
-"""Functions for the forms in which templates render message text: unchanged, trimmed, or as JSON."""
-Render = Callable[[Sequence[Any]], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +30,8 @@ class RenderedPart:
     """True for the text of a message and for model output, False for text of the template."""
     sampled: bool = False
     """True if this part was written by the model."""
+    role: str | None = None
+    """Role of the message that this text comes from, "" for the text of tools and documents, and None for text of the template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,22 +45,12 @@ class Attributed:
     sampled_certain: bool = True
     """True if the positions of all text that the model wrote are certain."""
 
-    def pieces(
-        self, encoder: PromptEncoder, messages: Sequence[Any], *, special: Collection[int] = ()
-    ) -> list[tuple[str, bool]]:
+    def pieces(self, *, special_roles: Collection[str] = AUTHORS) -> list[tuple[str, bool]]:
         """Return text pieces for a `PromptEncoder`. The flag of a piece is true for message text, which is never encoded as special tokens.
 
-        `special` contains the indices of messages in which special tokens are allowed.
-        Raises `TokenizerError` if a message contains the text of a special token and its position isn't certain.
+        Special tokens are allowed in messages with one of the `special_roles`.
         """
-        if not self.bodies_certain:
-            for index, text in texts_of(messages):
-                if index not in special and (found := encoder.spelled(text)) is not None:
-                    raise TokenizerError(
-                        f"messages[{index}]: holds {found!r}, the text of a special token, and it is not certain where the prompt "
-                        "has it; take it out of the message"
-                    )
-        return [(part.text, part.body and not part.sampled and part.message not in special) for part in self.parts]
+        return [(part.text, part.role is not None and part.role not in special_roles) for part in self.parts]
 
 
 def attributed_prompt(
@@ -87,41 +62,26 @@ def attributed_prompt(
     >>> [part.text for part in attributed_prompt(template, [{"role": "user", "content": "Hello"}]).parts]
     ['<user>', 'Hello', '</>', '<assistant>']
     """
-
-    def render(conversation: Sequence[Any]) -> str:
-        return template.prepare(conversation, tools=tools, **settings).prompt
-
-    prompt = render(messages)
-    text = ""
-    spans: list[_Span] | None = []
+    turn = template.prepare(messages, tools=tools, **settings)
+    mask: AssistantMask | None = None
+    written: list[_Span] | None = []
     if any(isinstance(message, Mapping) and message.get("role") == _ASSISTANT for message in messages):
         try:
-            text, spans = _written(template, messages, tools, settings)
+            mask, _ = mask_of(template, messages, tools, settings)
+            written = _spans(mask)
         except RequestError:
-            spans = None
-    last = spans[-1].end if spans else 0
-    return _attributed(template.format, render, messages, prompt, spans if prompt[:last] == text[:last] else None)
+            written = None
+    last = written[-1].end if written else 0
+    kept = mask is None or turn.prompt[:last] == mask.text[:last]
+    return _attributed(turn.format.turn.all_ends, turn.pieces, written if kept else None)
 
 
 def attributed_conversation(
     template: ChatTemplate, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, **settings: Any
 ) -> Attributed:
     """Return a conversation rendered without a generation prompt, split into parts. Raises the same errors as `assistant_mask`."""
-
-    def render(conversation: Sequence[Any]) -> str:
-        return assistant_mask(template, conversation, tools=tools, **settings).text
-
-    return _attributed(template.format, render, messages, *_written(template, messages, tools, settings))
-
-
-def texts_of(messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
-    """Yield the texts of all messages except the assistant's, each with the index of its message."""
-    for index, message in enumerate(messages):
-        yield from ((index, text) for text in (words_in(message.get("content")) if _is_said(message) else ()))
-
-
-def _is_said(message: Any) -> bool:
-    return isinstance(message, Mapping) and message.get("role") != _ASSISTANT
+    mask, shown = mask_of(template, messages, tools, settings)
+    return _attributed(shown.writer.ended.turn.all_ends, shown.pieces(mask.text, asks=False), _spans(mask))
 
 
 class _Span(NamedTuple):
@@ -129,44 +89,49 @@ class _Span(NamedTuple):
 
     start: int
     end: int
-    message: int
+    message: int | None
     sampled: bool = False
 
 
-def _written(
-    template: ChatTemplate, messages: Sequence[Any], tools: Sequence[Any] | None, settings: Mapping[str, Any]
-) -> tuple[str, list[_Span] | None]:
-    """Return a conversation without a generation prompt, and the ranges that the model wrote."""
-    mask = assistant_mask(template, messages, tools=tools, **settings)
-    return mask.text, [_Span(span.start, span.end, span.message, sampled=True) for span in mask.written]
+def _spans(mask: AssistantMask) -> list[_Span]:
+    return sorted(_Span(span.start, span.end, span.message, sampled=True) for span in mask.written)
 
 
-def _attributed(
-    format: Format, render: Render, messages: Sequence[Any], text: str, spans: Sequence[_Span] | None
-) -> Attributed:
-    bodies = _bodies(render, messages, text)
-    written = sorted(spans or ())
-    own = [body for body in bodies or () if not any(s.start < body.end and body.start < s.end for s in written)]
-    parts = _parts(text, sorted([*own, *written]), format.turn.all_ends)
+def _attributed(ends: Sequence[str], pieces: Sequence[Piece], written: Sequence[_Span] | None) -> Attributed:
     return Attributed(
-        parts=tuple(part for part in parts if part.text),
-        bodies_certain=bodies is not None,
-        sampled_certain=spans is not None,
+        parts=tuple(part for part in _parts(pieces, written or (), ends) if part.text),
+        bodies_certain=all(piece.kind != "unknown" for piece in pieces),
+        sampled_certain=written is not None,
     )
 
 
-def _parts(text: str, spans: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
+def _parts(pieces: Sequence[Piece], written: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
     """Yield the spans and the text between them. The text between two spans is split into the end of one message and the header of the
     next.
     """
+    text = "".join(piece.text for piece in pieces)
+    starts = [0, *accumulate(len(piece.text) for piece in pieces)]
+    begun = [span.start for span in written]
+    own = []
+    for start, end, piece in zip(starts, starts[1:], pieces, strict=False):
+        before = bisect_left(begun, end) - 1
+        if piece.body and (before < 0 or written[before].end <= start):
+            own.append(_Span(start, end, piece.message))
     position, last = 0, None
-    for span in spans:
+    for span in sorted([*own, *written], key=lambda span: span.start):
+        # Tools are described inside a message, so their text belongs to the message before them.
+        message = last if span.message is None else span.message
         gap = text[position : span.start]
-        place = _end_of_turn(gap, ends, inside=last is not None) if last != span.message else 0
+        place = _end_of_turn(gap, ends, inside=last is not None) if last != message else 0
         yield RenderedPart(text=gap[:place], message=last)
-        yield RenderedPart(text=gap[place:], message=span.message)
-        yield RenderedPart(text=text[span.start : span.end], message=span.message, body=True, sampled=span.sampled)
-        position, last = span.end, span.message
+        yield RenderedPart(text=gap[place:], message=message)
+        for at in range(bisect_right(starts, span.start) - 1, len(pieces)):
+            part = text[max(starts[at], span.start) : min(starts[at + 1], span.end)]
+            if starts[at] >= span.end:
+                break
+            role = pieces[at].role if pieces[at].body else None
+            yield RenderedPart(text=part, message=message, body=True, sampled=span.sampled, role=role)
+        position, last = span.end, message
     gap = text[position:]
     place = _end_of_turn(gap, ends, inside=last is not None)
     yield RenderedPart(text=gap[:place], message=last)
@@ -178,43 +143,3 @@ def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:
     found = [at + len(end) for end in ends if (at := gap.find(end)) >= 0]
     place = min(found, default=0) if inside else max(found, default=0)
     return len(gap) - len(gap[place:].lstrip())
-
-
-def _bodies(render: Render, messages: Sequence[Any], text: str) -> list[_Span] | None:
-    """Return the ranges of the messages' own text, or None if they aren't certain."""
-    texts = list(texts_of(messages))
-    words = [_PLANTED.format(number) for number in range(len(texts))]
-    if any(word in text for word in words):
-        return None
-    left = iter(words)
-    planted = [
-        {**message, "content": with_texts(message.get("content"), left)} if _is_said(message) else message
-        for message in messages
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # The first rendering already issued these warnings.
-        skeleton = render(planted)
-    return _filled(skeleton, texts, text)
-
-
-def _filled(skeleton: str, texts: Sequence[tuple[int, str]], text: str) -> list[_Span] | None:
-    """Return the ranges of the message texts in `text`.
-
-    Returns None if the positions don't match, i.e. if `skeleton` with the message texts in place of its placeholders isn't `text`.
-    """
-    planted = [*re.finditer(_PLANTED.format(r"(\d+)"), skeleton)]
-    spans: list[_Span] = []
-    position = begun = 0
-    for place, word in enumerate(planted):
-        literal = skeleton[begun : word.start()]
-        if not text.startswith(literal, position):
-            return None
-        position, begun = position + len(literal), word.end()
-        following = skeleton[begun : planted[place + 1].start() if place + 1 < len(planted) else None]
-        message, said = texts[int(word[1])]
-        written = next((w for form in _FORMS if text.startswith((w := form(said)) + following, position)), None)
-        if written is None:
-            return None
-        spans.append(_Span(position, position + len(written), message))
-        position += len(written)
-    return spans if text[position:] == skeleton[begun:] else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.adapt import shown_media, with_names
 from unrender.conversation.messages import Conversation, Said, read_conversation, read_messages
+from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import RequestError, TemplateError, TemplateWarning
@@ -87,13 +88,21 @@ def assistant_mask(
     The template doesn't need `{% generation %}`. `template_kwargs` are template variables, as in `ChatTemplate.prepare`. Raises
     `RequestError` if a message is malformed or has ambiguous borders, and `TemplateError` if the template rejects the conversation.
     """
-    offer, request = read_request(tools)
-    writer = as_template(template)._writing(offer, request, template_kwargs)
-    rendered, full = _taken(writer, messages)
-    for note in rendered.writer.notes:
+    mask, shown = mask_of(as_template(template), messages, tools, template_kwargs)
+    for note in shown.writer.notes:
         warnings.warn(note, TemplateWarning, stacklevel=3)
+    return mask
+
+
+def mask_of(
+    template: ChatTemplate, messages: Sequence[Any], tools: Sequence[Any] | None, variables: Mapping[str, Any]
+) -> tuple[AssistantMask, RenderedConversation]:
+    """Return the mask of a conversation as `assistant_mask` does, without warnings, and the rendered conversation."""
+    offer, request = read_request(tools)
+    rendered, full = _taken(template._writing(offer, request, variables), messages)
     answers = [i for i, said in enumerate(rendered.messages) if said.role == "assistant"]
-    return AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
+    mask = AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
+    return mask, RenderedConversation(rendered.writer, rendered.messages, request, offer.plain)
 
 
 def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:

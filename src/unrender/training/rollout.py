@@ -16,14 +16,13 @@ from typing import Any, NamedTuple, Self
 from unrender import ChatTemplate, Message, Policy, RequestError, Turn
 from unrender.conversation.tools import read_request
 from unrender.errors import ExtendError, TemplateWarning
+from unrender.prompt import AUTHORS
+from unrender.prompt.encoder import PromptEncoder
 from unrender.signatures import checked, checked_late
-from unrender.token_ids import PromptEncoder, TokenParser
-from unrender.training.attribution import attributed_prompt, texts_of
+from unrender.token_ids import TokenParser
 from unrender.types import Media, ParsedAnswer
 
 _VERSION = 1
-_AUTHORS = ("system", "developer")
-"""Roles whose messages are written by the application, which may use special tokens on purpose."""
 _HOW = ("thoughts", "unfinished", "restate", "policy")
 """Arguments of `Turn.next` that don't change the request."""
 _FIRST = -1
@@ -120,7 +119,7 @@ class Rollout:
         *,
         tools: Sequence[Any] | None = None,
         policy: Policy | None = None,
-        special_roles: Collection[str] = _AUTHORS,
+        special_roles: Collection[str] = AUTHORS,
         **settings: Any,
     ) -> None:
         self.policy: Policy = policy or Policy()
@@ -357,7 +356,7 @@ class Rollout:
     def _render(self, messages: Sequence[Any], said: Sequence[Any]) -> None:
         """Begin a row with the prompt for `messages`, of which `said` are new."""
         turn = self._loaded().prepare(messages, **self._asked)
-        ids = tuple(self.encoder.prompt(self._pieces(turn, messages)).ids)
+        ids = tuple(turn.encode(self.encoder, special_roles=self._roles))
         self._add(_Stretch(ids=ids, runs=((len(ids), _FIRST, False),), said=tuple(said), begins=True))
         self._turn, self._answer = turn, None
 
@@ -366,17 +365,6 @@ class Rollout:
         if isinstance(template, bytes):
             self._template = template = pickle.loads(template)  # noqa: S301 -- part of a pickle that the caller has loaded
         return template
-
-    def _pieces(self, turn: Turn, messages: Sequence[Any]) -> list[tuple[str, bool]]:
-        """Return the pieces of a prompt. If no message contains the text of a special token, the prompt is a single piece."""
-        roles = {index for index, message in enumerate(messages) if _role(message) in self._roles}
-        if not any(self.encoder.spelled(text) for index, text in texts_of(messages) if index not in roles):
-            return [(turn.prompt, False)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TemplateWarning)  # `prepare` already issued these warnings.
-            return attributed_prompt(self._loaded(), messages, **self._asked).pieces(
-                self.encoder, messages, special=roles
-            )
 
 
 def _role(message: Any) -> Any:

@@ -24,10 +24,10 @@ from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
 from unrender.machine.events import Malformed
 from unrender.messages.wire import Message, Request
-from unrender.parser.prompt_tail import read_prefill
+from unrender.parser.prompt_tail import generated_format, read_prefill
 from unrender.proof.cut import CutOut
 from unrender.proof.reading import disallowed, with_and_without_end
-from unrender.turn import Turn, generated_format
+from unrender.turn import Turn
 from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer
 from unrender.verify.judge import NOT_WRITTEN, claimed, finding, message_json
 from unrender.verify.liberties import unwritten

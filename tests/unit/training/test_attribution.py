@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from byte_tokenizer import byte_level
 
 from unrender import ChatTemplate
-from unrender.token_ids import PromptEncoder
 from unrender.training.attribution import attributed_conversation, attributed_prompt
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
@@ -26,7 +24,9 @@ SAID = [
     ("Hello", 1, True, False),
     ("<|end|>", 1, False, False),
     ("<|assistant|>", 2, False, False),
-    ("<think>\n\n</think>\n\nHi.<|end|>", 2, True, True),
+    ("<think>\n\n</think>\n\n", 2, True, True),
+    ("Hi.", 2, True, True),
+    ("<|end|>", 2, True, True),
     ("<|user|>", 3, False, False),
     ("Bye", 3, True, False),
     ("<|end|>", 3, False, False),
@@ -59,19 +59,17 @@ def test_words_are_found_as_templates_write_them(form):
     assert [part.text for part in found.parts if part.body] == ['Say "é"' if form == "trim" else ' Say \\"é\\" \\n']
 
 
-def test_words_that_are_not_certain_are_no_bodies():
-    """Then the prompt is one part, or parts of what the model wrote alone."""
+def test_words_are_found_even_if_the_template_changes_them():
+    """A filter keeps the marks around a text."""
     template = ChatTemplate.from_string(SOURCE.replace("{{ message.content }}", "{{ message.content | upper }}"))
 
     found = attributed_prompt(template, [{"role": "user", "content": "a"}])
 
-    assert (found.bodies_certain, [part.body for part in found.parts]) == (False, [False])
+    assert (found.bodies_certain, [part.text for part in found.parts if part.body]) == (True, ["A"])
 
 
 def test_what_the_model_wrote_has_special_tokens(template):
-    """Pieces of other messages are bodies for the encoder, those of the model are not."""
-    encoder = PromptEncoder(byte_level(("<|end|>", "<think>", "</think>")))
+    """The markers of an answer are special tokens, but its content is text. The author's text isn't."""
+    pieces = attributed_prompt(template, MESSAGES).pieces()
 
-    pieces = attributed_prompt(template, MESSAGES).pieces(encoder, MESSAGES)
-
-    assert [text for text, body in pieces if body] == ["Be brief.", "Hello", "Bye"]
+    assert [text for text, body in pieces if body] == ["Hello", "Hi.", "Bye"]

@@ -11,7 +11,7 @@ import pytest
 from byte_tokenizer import byte_level
 
 from unrender import ChatTemplate, Policy, RequestError
-from unrender.errors import ExtendError, TokenizerError
+from unrender.errors import ExtendError
 from unrender.token_ids import PromptEncoder
 from unrender.training import Rollout
 
@@ -208,15 +208,15 @@ def test_steps_in_another_order_are_errors(rollout, steps, problem):
     assert problem in str(raised.value)
 
 
-def test_a_place_that_is_not_certain_is_an_error(tokenizer):
-    """A template that changes words does not show where they are; then a marker among them is not let through."""
-    template = ChatTemplate.from_string(
-        SOURCE.replace("{{ message.content }}", "{{ message.content | replace('a', 'b') }}")
-    )
+def test_markers_stay_text_if_the_template_changes_the_text_around_them(tokenizer):
+    """A filter keeps the marks around a text, so a marker among the changed words is encoded as text."""
+    source = SOURCE.replace("{{ message.content }}", "{{ message.content | replace('a', 'b') }}")
 
-    with pytest.raises(TokenizerError, match=r"messages\[0\]: holds '<\|end\|>'"):
-        Rollout(template, tokenizer, [{"role": "user", "content": "a <|end|>"}])
-    assert Rollout(template, tokenizer, [{"role": "user", "content": "a"}]).ids
+    rollout = Rollout(ChatTemplate.from_string(source), tokenizer, [{"role": "user", "content": "a <|end|>"}])
+
+    end = tokenizer.token_to_id("<|end|>")
+    assert rollout.turn.prompt.count("<|end|>") == 1 + rollout.ids.count(end)
+    assert tokenizer.decode(rollout.ids, skip_special_tokens=False) == rollout.turn.prompt
 
 
 def loaded(rollout, template, tokenizer, way):

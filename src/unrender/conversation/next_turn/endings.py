@@ -33,7 +33,8 @@ from unrender.machine.ids import id_maker
 from unrender.machine.past import Span
 from unrender.messages.wire import Message, ToolCall
 from unrender.nodes import Role
-from unrender.turn import ParsedAnswer, Piece, PieceKind, Turn, Unfinished
+from unrender.prompt import Piece, PieceKind
+from unrender.turn import ParsedAnswer, Turn, Unfinished
 
 _WORD = "Vexquill"
 _PLANTED = "Wobblefern{}x{}z"

@@ -40,14 +40,15 @@ from unrender.conversation.next_turn.stubs import (
     short_answer,
     system_in,
 )
-from unrender.conversation.pieces import Shown
+from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.machine.ids import is_made_for
 from unrender.messages.wire import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
-from unrender.turn import Extending, ParsedAnswer, Piece, Turn
+from unrender.prompt import Piece, PromptText
+from unrender.turn import Extending, ParsedAnswer, Turn
 
 _NUMBER = re.compile(r"\d+$")
 _UNNAMED = "unknown"
@@ -95,7 +96,7 @@ class Extender:
     """Warnings of earlier turns. They aren't repeated."""
     extended: Extended | None = None
     """The appended text, or None if the turn's prompt doesn't extend an earlier prompt."""
-    shown: Shown | None = None
+    shown: RenderedConversation | None = None
     """The conversation of the first prompt; None if that prompt was rendered elsewhere."""
     later: tuple[tuple[str, Extended], ...] = ()
     """The answer and the appended text of each later turn."""
@@ -112,10 +113,21 @@ class Extender:
             prompt = prompt.removesuffix(extended.text).removesuffix(answer)
         pieces = [Piece(text=prompt, kind="unknown")] if self.shown is None else list(self.shown.pieces(prompt))
         for answer, extended in self.later:
-            pieces += [Piece(text=answer, kind="answer"), *appended_pieces(extended)]
+            pieces.append(Piece(text=answer, kind="answer"))
+            try:
+                pieces += appended_pieces(extended)
+            except ExtendError:
+                pieces.append(Piece(text=extended.text, kind="unknown"))
         if rest := turn.prompt[len("".join(piece.text for piece in pieces)) :]:
             pieces.append(Piece(text=rest, kind="answer"))
         return tuple(piece for piece in pieces if piece.text)
+
+    def texts(self) -> Iterator[PromptText] | None:
+        """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
+        if self.shown is None:
+            return None
+        later = (self.shown.of(extended.new) for _, extended in self.later)
+        return (text for shown in (self.shown, *later) for text in shown.texts())
 
     def held(self) -> Iterator[Any]:
         """Yield the objects that hold the request and the conversation in memory. Several turns may share these objects."""
@@ -126,7 +138,7 @@ class Extender:
             turn = turn.before
         yield from (part for answer, extended in self.later for part in (answer, extended.rest))
 
-    def begun(self, messages: Conversation, shown: Shown | None = None) -> Extender:
+    def begun(self, messages: Conversation, shown: RenderedConversation | None = None) -> Extender:
         """Return a copy for a turn whose prompt consists of the given messages, which were rendered as `shown`."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
