@@ -37,6 +37,7 @@ _FIRST, _LAST = 0xE000, 0xF8FF
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MARKER = re.compile(r"\w.*[<>\[\]{}|]|[<>\[\]{}|].*\w", re.DOTALL)
 """Matches text with brackets and letters."""
+_PERIODS = ".!?"
 _UNKNOWN = Owner("unknown")
 _TEMPLATE = Owner("template")
 _ANSWERS = ("assistant",)
@@ -160,11 +161,14 @@ class _Marks:
 
     @staticmethod
     def _split(text: str, constants: Sequence[str]) -> tuple[str, str, str]:
-        """Split off whitespace and one marker at each end, since templates trim messages, and check how they start and end."""
+        """Split off whitespace, one marker at each end, and the final punctuation.
+
+        Templates trim texts, check whether they start or end with a marker, and add a period to descriptions that end without one.
+        """
         core = text.strip()
         start = next((known for known in constants if core.startswith(known)), "")
         end = next((known for known in constants if core.endswith(known)), "")
-        inner = core.removeprefix(start).removesuffix(end).strip()
+        inner = core.removeprefix(start).removesuffix(end).strip().rstrip(_PERIODS)
         core = inner if len(core) >= len(start) + len(end) and inner else core
         lead, _, trail = text.partition(core)
         return lead, core, trail

@@ -102,19 +102,20 @@ def test_text_with_an_unknown_owner_counts_as_a_body(encoder):
     assert turn.encode(encoder).count(encoder.special_tokens["<|end|>"]) <= 1
 
 
-def test_a_template_may_take_answers_apart(template):
+def test_a_template_may_take_answers_apart():
     """The texts before and after a marker are pieces, and the marker is the template's."""
-    apart = "<think>{{ message.content.split('</think>')[0].split('<think>')[-1] }}"
-    apart += "</think>{{ message.content.split('</think>')[-1] }}"
-    source = SOURCE.replace("{{ message.content }}", apart)
-    messages = [USER, {"role": "assistant", "content": "<think>A <|end|></think>B"}, USER]
+    thought = "message.reasoning_content or message.content.split('</think>')[0].split('<think>')[-1]"
+    source = SOURCE.replace("message.reasoning_content or ''", thought)
+    source = source.replace("message.content or ''", "message.content.split('</think>')[-1]")
+    answer = {"role": "assistant", "content": "<think>A <|end|></think>B"}
 
-    turn = ChatTemplate.from_string(source).prepare(messages)
+    turn = ChatTemplate.from_string(source).prepare([USER, answer, USER])
 
+    assert "<think>\nA <|end|>\n</think>\n\nB<|end|>" in turn.prompt
     assert [text for _, where, text in bodies(turn) if where == "messages[1].content"] == ["A <|end|>", "B"]
 
 
-def test_a_template_may_check_the_start_of_a_text(encoder):
+def test_a_template_may_check_the_start_of_a_text():
     """A marker at the start of a message stays in front of the mark, and belongs to the message."""
     checked = "{% if message.content.startswith('<think>') %}<|end|>{% endif %}{{ message.content }}"
 
