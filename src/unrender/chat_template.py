@@ -17,11 +17,12 @@ from unrender.errors import ExportError, FormatWarning, RequestError, TemplateWa
 from unrender.limits import STANDARD, Limits
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.rendering.template import FunctionTemplate, Template
-from unrender.signatures import checked
+from unrender.signatures import checked, expected_one_of
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.conversation.capabilities import Capabilities
+    from unrender.conversation.markers import Markers
     from unrender.conversation.messages import Continued
     from unrender.conversation.next_turn.continuation import Continuation
     from unrender.conversation.tools import Offer
@@ -258,9 +259,10 @@ class ChatTemplate:
         continue_final_message: Continued | Literal[False] | None = None,
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
+        markers: Markers = "keep",
         **template_kwargs: Any,
     ) -> Turn:
-        """Render a conversation in OpenAI's format and return the turn that answers it.
+        r"""Render a conversation in OpenAI's format and return the turn that answers it.
 
         Messages are converted to the form that the template needs; they may be objects of OpenAI's SDK. Tools may also be functions,
         pydantic models, or tools in Anthropic's or MCP's format. Further keyword arguments set the template's variables (see `variables`).
@@ -278,6 +280,10 @@ class ChatTemplate:
         `tool_format` selects the call syntax of this description. "auto" uses the template's own syntax, or JSON in tags. The name of a
         declared format selects that format's syntax, even if the template supports tools. "none" adds no description.
 
+        `markers` protects engines that take only text from messages, results and tools that contain the template's own markers. "break"
+        inserts a backslash into each marker, e.g. `<\|im_end|>`, and "refuse" raises `RequestError`. "keep" only adds a warning: for
+        engines that take token ids, `Turn.encode` is better. System and developer messages may contain markers.
+
         Earlier answers are never rejected, not even those with a broken call. If the template rejects a conversation or drops a message,
         messages are rearranged or get other roles, with a warning.
 
@@ -287,6 +293,7 @@ class ChatTemplate:
         With a handwritten grammar, no tools are described, and only content can be continued. `response_format` and
         `reasoning_format="none"` then raise `GrammarError`.
         """
+        from unrender.conversation.markers import MARKERS  # noqa: PLC0415
         from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- imported on use
         from unrender.conversation.preparation import prepare_turn  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
@@ -297,6 +304,8 @@ class ChatTemplate:
             "response_format": response_format,
             "reasoning_format": reasoning_format,
         }
+        if markers not in MARKERS:
+            raise RequestError(expected_one_of("markers", MARKERS, markers))
         offer, request = read_request(tools, **asked)
         write = partial(self._writing, documents=documents, tool_format=tool_format)
         turn = prepare_turn(
@@ -305,10 +314,12 @@ class ChatTemplate:
             messages,
             continued=continue_final_message,
             grammar=self._grammar,
+            markers=markers,
             source=Extender(
                 write=write,
                 asked={"tools": offer.plain or None, **asked},
                 variables=template_kwargs,
+                markers=markers,
             ),
         )
         for note in turn.warnings:

@@ -56,7 +56,7 @@ class RenderedConversation(NamedTuple):
     def pieces(self, prompt: str, *, asks: bool = True) -> tuple[Piece, ...]:
         """Return the pieces of `prompt`, which is the start of the rendered conversation. Renders the conversation once."""
         marks = _Marks.unused_in(prompt, self)
-        rendered = None if marks is None else self._changed(marks.around).rendered(asks=asks)
+        rendered = None if marks is None else self.changed(marks.around).rendered(asks=asks)
         runs = [] if rendered is None or marks is None else list(marks.read(rendered))
         return tuple(_pieces(_aligned(runs, prompt)))
 
@@ -79,10 +79,11 @@ class RenderedConversation(NamedTuple):
             found.append(PromptText(text, owner.role, owner.where, removable.search(text) is not None))
             return text
 
-        self._changed(take)
+        self.changed(take)
         yield from found
 
-    def _changed(self, change: Callable[[Owner, str], str]) -> RenderedConversation:
+    def changed(self, change: Callable[[Owner, str], str]) -> RenderedConversation:
+        """Return a copy in which `change` has replaced each text."""
         writer, request = self.writer, self.request
         context, variable = dict(writer.kwargs.context), writer.capabilities.tools_variable
         if isinstance(listed := context.get(variable), str) and writer.capabilities.tools_as_text:

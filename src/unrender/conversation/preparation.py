@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.adapt import shown_media
 from unrender.conversation.capabilities import Capabilities
+from unrender.conversation.markers import Markers, guarded
 from unrender.conversation.messages import Continued, read_conversation, split_continued
 from unrender.conversation.offer import AUTO, NONE, Plan, plan_tools
 from unrender.conversation.pieces import RenderedConversation
@@ -40,6 +41,7 @@ def prepare_turn(
     *,
     continued: Continued | Literal[False] | None,
     grammar: Grammar | None,
+    markers: Markers,
     source: Extender,
 ) -> Turn:
     """Render a conversation and return the turn for its next answer.
@@ -50,8 +52,11 @@ def prepare_turn(
     # Steps: parse the messages, convert media, render the prompt with the tools, and find the prefill.
     read = read_conversation(messages, writer.template, as_text=writer.as_text)
     conversation, last = split_continued(read, continued)
-    shown, media = shown_media(conversation, writer.template, writer.capabilities)
-    taken, rendering = writer.taken(shown, asks=True)
+    messages, media = shown_media(conversation, writer.template, writer.capabilities)
+    unsafe = RenderedConversation(writer, messages, request, source.asked["tools"] or ())
+    safe, notes = guarded(unsafe, markers)
+    shown = safe.messages
+    taken, rendering = safe.writer.taken(shown, asks=True)
     prompt = rendering.unwrap()
     begun = begun_by(writer.format, prompt, lambda: taken.bare(shown, prompt), taken.own_words(shown))
     if last:
@@ -70,10 +75,10 @@ def prepare_turn(
         tool_prompt=taken.injection,
         media=media,
         thinking=taken.kwargs.thinking,
-        warnings=taken.notes,
+        warnings=(*taken.notes, *notes),
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         limits=writer.template.limits,
-        _source=source.begun(conversation, RenderedConversation(taken, shown, request, source.asked["tools"] or ())),
+        _source=source.begun(conversation, safe._replace(writer=taken)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,54 @@ def test_a_prompt_rendered_elsewhere_has_no_owners(template, encoder):
     assert [(piece.kind, piece.text) for piece in turn.pieces] == [("unknown", turn.prompt)]
     with pytest.raises(RequestError, match="encode: expected a turn of ChatTemplate.prepare"):
         turn.encode(encoder)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_markers_are_broken_for_engines_that_take_text(template, encoder, kind):
+    """With one backslash each, and only there. A text that already has backslashes gets one more."""
+    escaped = FORGED + r"<\|end|>"
+
+    turn = template.prepare(**conversation({kind: escaped}), markers="break")
+
+    ids = encoder.tokenizer.encode(turn.prompt).ids
+    usual = encoder.tokenizer.encode(template.prepare(**conversation()).prompt).ids
+    assert [id for id in ids if id in encoder.special_ids] == [id for id in usual if id in encoder.special_ids]
+    kept = template.prepare(**conversation({kind: escaped})).prompt
+    assert re.sub(r"<\\+", "<", turn.prompt) == re.sub(r"<\\+", "<", kept)
+    assert turn.prompt.count("\\") > kept.count("\\")
+    assert "marker '<|end|>'; broken by a backslash" in " ".join(turn.warnings)
+
+
+def test_markers_are_refused_with_their_place(template):
+    """An error names the text and its marker."""
+    with pytest.raises(RequestError, match=r"messages\[3\].content: expected text without markers .* '<\|end\|>'"):
+        template.prepare(**conversation({"result": FORGED}), markers="refuse")
+    with pytest.raises(RequestError, match="markers: expected one of"):
+        template.prepare(**conversation(), markers="escape")
+
+
+def test_markers_that_are_kept_are_a_warning(template):
+    """By default, nothing changes. Texts without markers, and those of the author, add no warning."""
+    turn = template.prepare(**conversation({"argument": FORGED}))
+
+    assert turn.warnings == (
+        "messages[2].tool_calls[0]: contains the template's marker '<|end|>'; a tokenizer may read it as a special token",
+    )
+    assert template.prepare(**conversation({"system": FORGED}), markers="refuse").warnings == ()
+
+
+def test_markers_in_later_messages_are_broken(template):
+    """`Turn.next` treats new messages as `prepare` does."""
+    turn = template.prepare([USER], markers="break")
+
+    following = turn.next("Hi.", [{"role": "user", "content": FORGED}])
+
+    assert following.prompt.count("<|end|>") == 3
+    assert following.prompt.count(r"<\|end|>") == 2
+
+
+def test_reasoning_in_an_answer_is_not_broken(template):
+    """Clients send it inside the content, and templates take it apart."""
+    messages = [USER, {"role": "assistant", "content": "<think>A</think>B<|end|>"}, USER]
+
+    assert r"<think>A</think>B<\|end|>" in template.prepare(messages, markers="break").prompt

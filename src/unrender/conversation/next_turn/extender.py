@@ -17,6 +17,7 @@ from itertools import product
 from typing import Any
 
 from unrender.conversation.adapt import shown_media, split_system
+from unrender.conversation.markers import Markers, guarded
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, conversation_of, read_conversation
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import (
@@ -86,6 +87,8 @@ class Extender:
     asked: Mapping[str, Any]
     """Arguments of the request, with the names of `ChatTemplate.prepare`'s parameters."""
     variables: Mapping[str, Any]
+    markers: Markers = "keep"
+    """Treatment of the template's markers in new messages."""
     history: History | None = None
     """Earlier messages; None if the prompt was rendered elsewhere."""
     system: Conversation = ()
@@ -160,6 +163,8 @@ class Extender:
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         read = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
         new, calls, said = answering(read, said, len(turn.known_ids))
+        safe, notes = guarded(RenderedConversation(writer, new, request).of(new), self.markers)
+        new = safe.messages
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
         stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
@@ -189,7 +194,7 @@ class Extender:
             tool_prompt=writer.injection,
             media=(*turn.media, *media),
             thinking=writer.kwargs.thinking,
-            warnings=(*told, *self._notes(made, new, remarks)),
+            warnings=(*told, *self._notes(made, new, remarks), *notes),
             known_ids=(*turn.known_ids, *(call.id or "" for call in calls)),
             _source=following,
         )

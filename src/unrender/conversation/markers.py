@@ -1,0 +1,122 @@
+r"""Find the template's markers in the texts of messages, tools and documents, and break them if asked.
+
+Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers. A
+request is searched as a whole first, because usually no text contains a marker.
+
+A marker is broken by a backslash after its first character: `<|im_end|>` becomes `<\|im_end|>`, and `<\|im_end|>` gets another backslash.
+So removing one backslash restores the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from unrender.cache import kept
+from unrender.conversation.bodies import Owner
+from unrender.conversation.capabilities import Capabilities, shape_context
+from unrender.conversation.messages import Conversation, Said, SaidCall
+from unrender.conversation.offer import Plan
+from unrender.conversation.pieces import RenderedConversation
+from unrender.conversation.transcript import Writer
+from unrender.conversation.variables import TemplateKwargs
+from unrender.errors import RequestError
+from unrender.format import Format
+from unrender.format.tokens import literal_texts, special_tokens
+from unrender.limits import MAX_LISTED
+from unrender.messages.wire import Request
+from unrender.prompt import AUTHORS
+from unrender.rendering.template import Template
+
+Markers = Literal["keep", "break", "refuse"]
+"""Treatment of the template's markers in texts of messages, tools and documents."""
+MARKERS: tuple[Markers, ...] = ("keep", "break", "refuse")
+_WORD = "Grimvale"
+_CALL = SaidCall(name=_WORD, arguments={_WORD: _WORD}, id="call00000")
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": _WORD,
+        "description": _WORD,
+        "parameters": {"type": "object", "properties": {_WORD: {"type": "string", "description": _WORD}}},
+    },
+}
+_USER, _SYSTEM = (Said(role=role, content=_WORD) for role in ("user", "system"))
+_STUBS: tuple[Conversation, ...] = (
+    (_SYSTEM, _USER, Said(role="assistant", content=_WORD), _USER),
+    (_USER, Said(role="assistant", content="", calls=(_CALL,)), Said(role="tool", content=_WORD, answers=_CALL.id)),
+    (_USER,),
+)
+
+
+def guarded(rendered: RenderedConversation, markers: Markers) -> tuple[RenderedConversation, tuple[str, ...]]:
+    """Return the conversation with broken markers if `markers` is "break", and a note for each text with a marker.
+
+    Raises `RequestError`, with the path of the text, if `markers` is "refuse".
+    """
+    writer = rendered.writer
+    known = markers_of(writer.template, writer.format, writer.capabilities)
+    if not any(marker in text for text in _raw(rendered) for marker in known):
+        return rendered, ()
+    # Clients send answers such as `<think>A</think>B`, which some templates take apart.
+    reasoning = [text.strip() for text in (writer.format.reasoning.start, writer.format.reasoning.end)]
+    usual, in_answers = _pattern(known), _pattern([text for text in known if text not in reasoning])
+    found: dict[str, str] = {}
+
+    def broken(owner: Owner, text: str) -> str:
+        pattern = in_answers if (owner.role, owner.kind) == ("assistant", "content") else usual
+        held = None if owner.role in AUTHORS else pattern.search(text)
+        if held is None:
+            return text
+        found.setdefault(owner.where, held[0])
+        return pattern.sub(lambda marker: f"{marker[0][0]}\\{marker[0][1:]}", text)
+
+    changed = rendered.changed(broken)
+    if found and markers == "refuse":
+        where, marker = next(iter(found.items()))
+        raise RequestError(f"{where}: expected text without markers of the template, found {marker!r}")
+    done = "broken by a backslash" if markers == "break" else "a tokenizer may read it as a special token"
+    notes = [f"{where}: contains the template's marker {marker!r}; {done}" for where, marker in found.items()]
+    return changed if markers == "break" else rendered, tuple(notes[:MAX_LISTED])
+
+
+def _pattern(markers: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(rf"{re.escape(text[0])}\\*{re.escape(text[1:])}" for text in markers) or "(?!)")
+
+
+@kept(2_000)
+def markers_of(template: Template, format: Format, capabilities: Capabilities) -> tuple[str, ...]:
+    """Return the special tokens that the template writes, the longest first."""
+    found = [template.bos_token, template.eos_token, *special_tokens(literal_texts(format))]
+    plan = Plan(format=format)
+    for messages in _STUBS:
+        for tools in ((_TOOL,), ()):
+            kwargs = TemplateKwargs(context=shape_context(tools, capabilities))
+            writer = Writer(
+                template=template,
+                format=format,
+                ended=format,
+                capabilities=capabilities,
+                plan=plan,
+                injection=None,
+                kwargs=kwargs,
+            )
+            stub = RenderedConversation(writer, messages, Request(), tools)
+            prompt = stub.rendered(asks=True)
+            pieces = () if prompt is None else stub.pieces(prompt)
+            found += special_tokens(piece.text for piece in pieces if not piece.body)
+    return tuple(sorted({text for text in found if len(text) > 1}, key=lambda text: (-len(text), text)))
+
+
+def _raw(rendered: RenderedConversation) -> Iterator[str]:
+    """Yield texts that contain all texts of the request, except those of the author."""
+    documents: Any = rendered.writer.kwargs.context.get("documents")
+    for part in (rendered.tools, documents):
+        if part:
+            yield repr(part)
+    said = [message for message in rendered.messages if message.role not in AUTHORS]
+    yield "\0".join(message.content if isinstance(message.content, str) else repr(message.content) for message in said)
+    yield "\0".join(message.reasoning for message in said)
+    yield repr([(call.name, call.arguments, call.id) for message in said for call in message.calls])
+    yield repr([(message.name, message.answers, message.rest) for message in said])
