@@ -206,9 +206,9 @@ class Turn(Constrained):
     thinking: bool | None = None
     """True if the model thinks in this turn, by request or by the template's default. None if unknown."""
     warnings: tuple[str, ...] = ()
-    """Descriptions of the parts of the request that the prompt changes or leaves out. `prepare` also issues a `TemplateWarning` for each of
-    them.
-    """
+    """Descriptions of the parts of the request that the prompt changes or leaves out. `prepare` also issues them as `TemplateWarning`s."""
+    marked: tuple[str, ...] = ()
+    """Paths of the texts in the request that contain markers of the template, e.g. `messages[2].content`."""
     known_ids: tuple[str, ...] = ()
     """The ids of all calls in the conversation, with "" for a call without an id. New calls get other ids than these."""
     grammar: Grammar | None = None

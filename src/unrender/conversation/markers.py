@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from unrender.cache import kept
 from unrender.conversation.bodies import Owner
@@ -50,7 +50,17 @@ _STUBS: tuple[Conversation, ...] = (
 )
 
 
-def guarded(rendered: RenderedConversation, markers: Markers) -> tuple[RenderedConversation, tuple[str, ...]]:
+class Guarded(NamedTuple):
+    """A conversation whose texts were searched for markers."""
+
+    rendered: RenderedConversation
+    """The conversation, with broken markers if asked."""
+    marked: tuple[str, ...] = ()
+    """Paths of the texts with markers."""
+    notes: tuple[str, ...] = ()
+
+
+def guarded(rendered: RenderedConversation, markers: Markers) -> Guarded:
     """Return the conversation with broken markers if `markers` is "break", and a note for each text with a marker.
 
     Raises `RequestError`, with the path of the text, if `markers` is "refuse".
@@ -58,7 +68,7 @@ def guarded(rendered: RenderedConversation, markers: Markers) -> tuple[RenderedC
     writer = rendered.writer
     known = markers_of(writer.template, writer.format, writer.capabilities)
     if not any(marker in text for text in _raw(rendered) for marker in known):
-        return rendered, ()
+        return Guarded(rendered)
     # Clients send answers such as `<think>A</think>B`, which some templates take apart.
     reasoning = [text.strip() for text in (writer.format.reasoning.start, writer.format.reasoning.end)]
     usual, in_answers = _pattern(known), _pattern([text for text in known if text not in reasoning])
@@ -78,7 +88,7 @@ def guarded(rendered: RenderedConversation, markers: Markers) -> tuple[RenderedC
         raise RequestError(f"{where}: expected text without markers of the template, found {marker!r}")
     done = "broken by a backslash" if markers == "break" else "a tokenizer may read it as a special token"
     notes = [f"{where}: contains the template's marker {marker!r}; {done}" for where, marker in found.items()]
-    return changed if markers == "break" else rendered, tuple(notes[:MAX_LISTED])
+    return Guarded(changed if markers == "break" else rendered, tuple(found), tuple(notes[:MAX_LISTED]))
 
 
 def _pattern(markers: Iterable[str]) -> re.Pattern[str]:

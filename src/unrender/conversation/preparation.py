@@ -54,7 +54,7 @@ def prepare_turn(
     conversation, last = split_continued(read, continued)
     messages, media = shown_media(conversation, writer.template, writer.capabilities)
     unsafe = RenderedConversation(writer, messages, request, source.asked["tools"] or ())
-    safe, notes = guarded(unsafe, markers)
+    safe, marked, notes = guarded(unsafe, markers)
     shown = safe.messages
     taken, rendering = safe.writer.taken(shown, asks=True)
     prompt = rendering.unwrap()
@@ -76,6 +76,7 @@ def prepare_turn(
         media=media,
         thinking=taken.kwargs.thinking,
         warnings=(*taken.notes, *notes),
+        marked=marked,
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         limits=writer.template.limits,
         _source=source.begun(conversation, safe._replace(writer=taken)),

@@ -22,7 +22,7 @@ from unrender import ChatTemplate, TemplateError
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.gateway.answers.model import ALL, Model
-from unrender.gateway.answers.turns import Calls, Constrain, Extend, Repairs, Thoughts, Turns
+from unrender.gateway.answers.turns import Calls, Constrain, Extend, Markers, Repairs, Thoughts, Turns
 from unrender.gateway.backends.backend import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
@@ -113,6 +113,7 @@ class _Model(Settings):
     heal: bool = True
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
+    markers: Markers = "break"
     probe: bool = True
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
@@ -311,7 +312,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
-    own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts")
+    own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts", "markers")
     own_model = ("reasoning_field", "tool_calls", "repair", "attempts", "max_tokens", "parallel_tool_calls")
     return Model(
         name=said.name or said.default_name,

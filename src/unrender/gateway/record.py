@@ -44,6 +44,7 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Characters of extended prompts reused from the previous prompt and its answer.",
         ("model",),
     ),
+    "marked_texts_total": ("Texts of requests that contain markers of the template.", ("model",)),
     "backend_errors_total": ("Failed engine jobs, including retried ones.", ("model", "kind")),
 }
 _KEPT: Mapping[str, tuple[str, Callable[[Conversations], int]]] = {
@@ -145,6 +146,8 @@ class Record:
         metrics.count("prompts_total", self.model, "rendered" if origin.reason else "extended", origin.reason)
         if origin.reused:
             metrics.count("prompt_characters_reused_total", self.model, times=origin.reused)
+        if marked := answer.prepared.turn.marked:
+            metrics.count("marked_texts_total", self.model, times=len(marked))
         if (usage := usage_of(answer)) is not None:
             tokens = {
                 "prompt": usage.prompt_tokens,

@@ -52,7 +52,7 @@ class ChatHandler:
     """Chat handler for `Llama.create_chat_completion`, which returns `reasoning_content` and `tool_calls` in OpenAI's format.
 
     `template` defaults to the model's own chat template. `prepare` contains arguments of `ChatTemplate.prepare` for every request, e.g.
-    `enable_thinking=False` or `tool_format="qwen3"`.
+    `enable_thinking=False` or `tool_format="qwen3"`. `markers` is "break" by default, since the prompt is encoded with special tokens.
     """
 
     def __init__(self, template: ChatTemplate | None = None, **prepare: Any) -> None:
@@ -86,7 +86,8 @@ class ChatHandler:
             raise RequestError(f"{refused[0]}: not supported by this chat handler")
         template = self._template or _template_of(llama)
         form = _response_format(response_format)
-        turn = template.prepare(messages, tools=tools, tool_choice=tool_choice, response_format=form, **self._prepare)
+        settings = {"markers": "break", **self._prepare}
+        turn = template.prepare(messages, tools=tools, tool_choice=tool_choice, response_format=form, **settings)
         if seed is not None:
             llama.set_seed(seed)
         sampling = {name: options[name] for name in _SAMPLING if name in options}

@@ -163,7 +163,7 @@ class Extender:
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         read = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
         new, calls, said = answering(read, said, len(turn.known_ids))
-        safe, notes = guarded(RenderedConversation(writer, new, request).of(new), self.markers)
+        safe, marked, notes = guarded(RenderedConversation(writer, new, request).of(new), self.markers)
         new = safe.messages
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
@@ -195,6 +195,7 @@ class Extender:
             media=(*turn.media, *media),
             thinking=writer.kwargs.thinking,
             warnings=(*told, *self._notes(made, new, remarks), *notes),
+            marked=marked,
             known_ids=(*turn.known_ids, *(call.id or "" for call in calls)),
             _source=following,
         )

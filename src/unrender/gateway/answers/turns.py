@@ -75,6 +75,8 @@ Extend = Literal["on", "required", "off"]
 """Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": as with
 "on", but a conversation with an answer that can't be continued is rejected.
 """
+Markers = Literal["keep", "break", "refuse"]
+"""Treatment of the template's markers in messages, results and tools, as in `ChatTemplate.prepare`."""
 Thoughts = Literal["template", "tool_cycle", "all"]
 """Reasoning to keep in a prompt although the template would drop it, as in `Turn.next`."""
 
@@ -239,6 +241,7 @@ class Turns:
     tool_format: str = "auto"
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
+    markers: Markers = "break"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Part of the key under which answers are stored. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
@@ -366,6 +369,7 @@ class Turns:
                 response_format=ask.response_format,
                 continue_final_message=ask.continues,
                 tool_format=self.tool_format,
+                markers=self.markers,
                 **variables,
             )
         # `tools[0].function: expected …`: the text before the colon is the invalid parameter.
