@@ -483,7 +483,7 @@ class Turn(Constrained):
         encoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
         others = (text for text in texts if text.role not in special_roles)
         # Usually, no text holds a marker. Then the prompt isn't rendered again.
-        pieces = self.pieces if encoder.may_find_tokens(others) else (Piece(text=self.prompt),)
+        pieces = self.pieces if encoder._may_find_tokens(others) else (Piece(text=self.prompt),)
         return encoder.prompt([(piece.text, piece.body and piece.role not in special_roles) for piece in pieces]).ids
 
     @property

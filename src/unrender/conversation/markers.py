@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from unrender.cache import kept
+from unrender.cache import SHARED
 from unrender.conversation.bodies import Owner
 from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall
@@ -32,6 +32,8 @@ from unrender.rendering.template import Template
 Markers = Literal["keep", "break", "refuse"]
 """Treatment of the template's markers in texts of messages, tools and documents."""
 MARKERS: tuple[Markers, ...] = ("keep", "break", "refuse")
+_WEIGHT = 2_000
+"""Approximate size in bytes of a template's markers."""
 _WORD = "Grimvale"
 _CALL = SaidCall(name=_WORD, arguments={_WORD: _WORD}, id="call00000")
 _TOOL = {
@@ -66,8 +68,11 @@ def guarded(rendered: RenderedConversation, markers: Markers) -> Guarded:
     Raises `RequestError`, with the path of the text, if `markers` is "refuse".
     """
     writer = rendered.writer
-    known = markers_of(writer.template, writer.format, writer.capabilities)
-    if not any(marker in text for text in _raw(rendered) for marker in known):
+    known = _known_markers(writer)
+    # Most markers start alike, and most texts don't contain even the first two characters.
+    starts = {marker[:2] for marker in known}
+    texts = (text for text in _raw(rendered) if any(start in text for start in starts))
+    if not any(marker in text for text in texts for marker in known):
         return Guarded(rendered)
     # Clients send answers such as `<think>A</think>B`, which some templates take apart.
     reasoning = [text.strip() for text in (writer.format.reasoning.start, writer.format.reasoning.end)]
@@ -95,7 +100,16 @@ def _pattern(markers: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(rf"{re.escape(text[0])}\\*{re.escape(text[1:])}" for text in markers) or "(?!)")
 
 
-@kept(2_000)
+def _known_markers(writer: Writer) -> tuple[str, ...]:
+    # Hashing a format takes as long as rendering a short prompt, so compare its identity.
+    key = ("markers", writer.template, writer.plan.offers)
+    found: tuple[Format, tuple[str, ...]] | None = SHARED.get(key)
+    if found is None or found[0] is not writer.format:
+        found = writer.format, markers_of(writer.template, writer.format, writer.capabilities)
+        SHARED.put(key, found, _WEIGHT)
+    return found[1]
+
+
 def markers_of(template: Template, format: Format, capabilities: Capabilities) -> tuple[str, ...]:
     """Return the special tokens that the template writes, the longest first."""
     found = [template.bos_token, template.eos_token, *special_tokens(literal_texts(format))]

@@ -158,7 +158,7 @@ class PromptEncoder:
         found = self._special.search(text)
         return found and found[0]
 
-    def may_find_tokens(self, texts: Iterable[PromptText]) -> bool:
+    def _may_find_tokens(self, texts: Iterable[PromptText]) -> bool:
         """Return True if one of the `texts` contains a special token, or might be a part of one together with the text around it."""
         return any(text.rewritten or self._touches(text.text.strip()) for text in texts)
 
