@@ -10,7 +10,7 @@ So removing one backslash restores the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from unrender.cache import SHARED
@@ -135,12 +135,21 @@ def markers_of(template: Template, format: Format, capabilities: Capabilities) -
 
 def _raw(rendered: RenderedConversation) -> Iterator[str]:
     """Yield texts that contain all texts of the request, except those of the author."""
+    yield _tools_text(rendered.tools)
     documents: Any = rendered.writer.kwargs.context.get("documents")
-    for part in (rendered.tools, documents):
-        if part:
-            yield repr(part)
+    yield repr(documents) if documents else ""
     said = [message for message in rendered.messages if message.role not in AUTHORS]
     yield "\0".join(message.content if isinstance(message.content, str) else repr(message.content) for message in said)
     yield "\0".join(message.reasoning for message in said)
     yield repr([(call.name, call.arguments, call.id) for message in said for call in message.calls])
     yield repr([(message.name, message.answers, message.rest) for message in said])
+
+
+def _tools_text(tools: Sequence[Mapping[str, Any]]) -> str:
+    # Requests with the same tools share one list.
+    key = ("tools as text", id(tools))
+    found: tuple[Sequence[Mapping[str, Any]], str] | None = SHARED.get(key)
+    if found is None or found[0] is not tools:
+        found = tools, repr(tools)
+        SHARED.put(key, found, len(found[1]))
+    return found[1]

@@ -488,7 +488,7 @@ def _unstable(
     Severity.NOTE,
     looks_for="markers in a user's text that are written unchanged",
     harm="A user, or a web page in a tool's result, can end the turn and speak as the system.",
-    fix="Encode prompts with `Turn.encode`. For engines that take text, pass `markers=\"break\"` to `prepare`.",
+    fix='Encode prompts with `Turn.encode`. For engines that take text, pass `markers="break"` to `prepare`.',
 )
 def special_tokens_injectable(subject: Subject) -> Iterator[Symptom]:
     """Yield a question that contains an end-of-turn marker, if the template writes the marker unchanged."""
