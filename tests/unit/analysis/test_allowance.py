@@ -62,7 +62,7 @@ def test_analysis_ends(source):
 
 
 def test_spent_says_which_limit_was_met():
-    """Each limit has its own reason, and stays exceeded."""
+    """Each limit has its own reason, and an exceeded limit stays exceeded."""
     spent = Spent(Limits(analysis_renderings=2))
     spent.add(Rendering(text="x"))
     assert not spent.is_over

@@ -24,7 +24,7 @@ def declared(**parts):
 
 
 def test_what_was_derived_stays():
-    """Derived reasoning, content and calls are kept. Another declared call syntax is added as tolerated."""
+    """Derived reasoning, content and calls are kept. A different declared call syntax is tolerated."""
     derived = Format(reasoning=THINK, content=SAY, tools=CALL)
     added = declared(reasoning=OTHER, content=replace(SAY, start="<x>", end="</x>"), tolerated=(KIND, SAME, KIND))
 

@@ -55,7 +55,7 @@ def test_wrong_marker_is_a_doubt(proof):
 
 
 def test_shapes_that_do_not_show_all_parts_are_not_judged():
-    """An answer without its needles is no evidence against the format, but one with them is."""
+    """An answer is compared with the format only if it contains its needles."""
     frame = TurnFrame(lead="", header="", appended="Bye")
     hidden = Answers(content="nothing", mixed=f"{CONTENT}!", two_calls=NAMES[0], reasoned=CONTENT)
     written = Answers(content=f"{CONTENT}!", empty_call=f" {CONTENT}")
@@ -92,7 +92,7 @@ def test_a_doubt_shows_both_texts():
 
 
 def test_two_calls_count_where_they_may_be():
-    """A syntax is refuted if no call matches, or neither one nor two calls match if two are possible."""
+    """A syntax is refuted if it reproduces neither one call nor two, or not one call if it allows only one."""
     one, two = "one call", "two calls"
     tools = CallSyntax(call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
     several, single = Format(tools=tools), Format(tools=replace(tools, parallel=False))

@@ -129,7 +129,7 @@ def test_the_cache_can_be_switched_off(folder, monkeypatch):
 
 
 def test_the_folder_is_the_users(tmp_path, monkeypatch):
-    """Without a variable from the user, the folder follows the XDG specification."""
+    """If the user sets no variable, the folder follows the XDG specification."""
     monkeypatch.delenv(stored.CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert stored.cache_folder() == tmp_path / "unrender"
@@ -208,7 +208,7 @@ LEFT = {
 
 
 def test_only_its_own_files_are_removed(folder, monkeypatch):
-    """Surplus files are removed if they have our names and first words. All other files in the folder stay."""
+    """Surplus files with our names and first words are removed. Files of others stay."""
     monkeypatch.setattr(stored, "MAX_STORED", 1)
     folder.mkdir()
     for name, text in {**FOREIGN, **LEFT}.items():

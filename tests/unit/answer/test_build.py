@@ -67,7 +67,7 @@ def test_a_named_tool_is_the_only_one_offered() -> None:
 
 
 def test_names_matter_where_a_line_begins_a_call() -> None:
-    """Tool names decide what is a call if a line without a marker begins it, and its arguments are one object."""
+    """Tool names matter if a call is a line without a marker, and its arguments are one object."""
     bare = CallSyntax(function=(Slot.NAME, ":", Slot.ARGUMENTS))
     marked = replace(bare, call_start="<c>", call_end="</c>")
     values = Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")

@@ -109,14 +109,14 @@ def test_what_is_read(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "continued" in row], ids=lambda row: row["why"])
 def test_text_to_continue(row):
-    """The text before continued content, in a message without reasoning."""
+    """Text that precedes continued content if the message has no reasoning."""
     format, request = asked(row)
 
     assert begun_text("", "Hi", format, request, thinks=False, where="") == row["continued"]
 
 
 def test_layout_at_both_ends():
-    """The tree has the whitespace before content and before the end of the turn, and whether content is stripped."""
+    """The tree stores the whitespace before content and before the end of the turn, and whether content is stripped."""
     layout = answer_of(Format(turn=TurnTexts(start_to_content="\n", end="\n\n<end>"), cleans_content=True), Request())
     plain = answer_of(Format(turn=TurnTexts(end="<end>")), Request())
 

@@ -47,7 +47,7 @@ TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": 
 CALL = f'<call {NOWHERE} name="get_weather" id="{NOWHERE}">{{"city": {NOWHERE}}}</call><call {NOWHERE} name="{NOWHERE}" id="1">{{}}</call>'
 
 
-# Runs all commands in one interpreter, because starting one for each would take minutes.
+# All commands run in one interpreter, because starting one for each would take minutes.
 DRIVER = """
 import io, json, sys
 from unrender.cli.commands import app
@@ -73,7 +73,7 @@ def on_terminal(*program: str, text: str = "", **environment: str) -> str:
     try:
         while data := os.read(ours, 65536):
             seen += data
-    except OSError:  # What Linux says when the other side has closed.
+    except OSError:  # Linux raises this when the other side has closed.
         pass
     os.close(ours)
     process.wait()

@@ -78,7 +78,7 @@ def test_messages_of_one_role_are_joined():
 
 
 def test_words_move_to_another_role():
-    """Developer messages become system messages. System messages become part of the next user message and keep its images."""
+    """Developer messages become system messages. System messages become part of the next user message, which keeps its images."""
     image = {"type": "image", "image": "x"}
     system, developer, answer = said("system", "s"), said("developer", "d"), said("assistant", "a")
 

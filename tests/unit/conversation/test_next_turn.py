@@ -93,7 +93,7 @@ def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
 
 
 def test_what_a_template_would_write_otherwise_is_noted_once():
-    """A note names the new message from which on the template would write something else. Later turns don't repeat the note."""
+    """A note names the first message that the template would render differently. Later turns don't repeat the note."""
     turn = chat(LAST_SYSTEM).prepare([{"role": "system", "content": "Be brief."}, ASK])
 
     with pytest.warns(TemplateWarning):
@@ -347,7 +347,7 @@ def test_nothing_comes_behind_an_end(end):
 
 
 def test_an_empty_answer_goes_on_as_the_end_of_the_prompt_does():
-    """After a result, the template writes no header for the answer, and the prompt lacks the template's whitespace."""
+    """An empty answer gets the same header and whitespace as in a complete rendering, even after a result."""
     template = chat(
         "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% else %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
         "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endif %}{% endfor %}"

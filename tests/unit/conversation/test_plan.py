@@ -120,7 +120,7 @@ def test_the_system_message_is_extended_or_made(given, expected):
 
 
 def test_parts_of_a_system_message_are_kept():
-    """A system message with parts gets one more part, only once."""
+    """A system message with parts gets one more part, but only once."""
     part = {"type": "text", "text": "Be kind."}
     plan = plan_tools(Format(), can(), "auto")
 

@@ -44,7 +44,7 @@ def test_changing_tools_afterwards_changes_nothing_that_was_read():
 
 
 def test_what_is_not_plain_data_is_read_each_time():
-    """Mappings that aren't plain dicts are also accepted."""
+    """Mappings that aren't plain dicts are accepted, but not cached."""
     odd = [{"type": "function", "function": OrderedDict(TOOL["function"])}]
 
     assert read_offer(odd).tools[0].name == "now"

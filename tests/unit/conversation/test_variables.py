@@ -47,7 +47,7 @@ def test_a_variable_that_nobody_reads_is_a_warning(name, note):
 
 
 def test_what_only_the_other_named_template_reads_is_accepted(tmp_path):
-    """A variable that either named template reads is accepted, with or without tools. Otherwise, it is a typo."""
+    """A variable that either named template reads is accepted, with or without tools. Any other variable is a warning."""
     named = [{"name": "default", "template": PLAIN}, {"name": "tool_use", "template": PLAIN + "{{ effort }}"}]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": named}))
     template = ChatTemplate.from_pretrained(tmp_path)
@@ -147,7 +147,7 @@ def test_what_is_malformed_is_an_error_for_every_template(said):
 
 
 def test_documents_are_shown_or_named():
-    """Documents that the template doesn't show are reported: all, or some. Templates may need a list of tools with documents."""
+    """Each document that the template doesn't show is reported. Some templates also expect a list of tools."""
     first = ASKED + "{{ documents[0].text if documents }}"
     listed = ASKED + "{% if documents %}{% for tool in tools %}{{ tool }}{% endfor %}{{ documents }}{% endif %}"
     documents = [{"text": "Text one"}, {"text": "Text two"}]

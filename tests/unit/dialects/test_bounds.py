@@ -139,7 +139,7 @@ def test_any_argument_can_be_drawn(syntax, name):
 
 
 def test_a_list_in_a_call_without_marks_is_drawn():
-    """A call that begins with a bracket can be sampled next to a long header. Earlier, it was split without end."""
+    """A call that begins with a bracket can be sampled next to a long header. It used to be split endlessly."""
     codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
     syntax = replace(PYTHONIC, arguments=replace(PYTHONIC.arguments, codec=codec))
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})

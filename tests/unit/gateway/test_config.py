@@ -16,7 +16,7 @@ from unrender.gateway.failure import Failure
 
 
 def test_file_is_read(tmp_path, monkeypatch):
-    """A file has models, limits and keys, and secrets come from the environment."""
+    """A file defines models, limits and keys. Secrets come from the environment."""
     monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
     path = tmp_path / "gateway.toml"
     path.write_text(beside(__file__, "gateway.toml").replace("TEMPLATES", str(TEMPLATES)))

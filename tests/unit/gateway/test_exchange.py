@@ -32,7 +32,7 @@ def test_silent_engine_is_waited_for_with_pings():
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_engine_that_fails_first_gives_a_status(stream):
-    """If an engine fails before the first piece, the answer is a status and an error in the API's form, streamed or not."""
+    """An engine that fails before the first piece gives a status and an error in the API's form, streamed or not."""
     for status, found in ((None, 502), (400, 400), (429, 429), (503, 503), (500, 502)):
         answer = asked(served(Told([EngineError("its words", status=status)])), stream=stream)
 
@@ -121,7 +121,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type":
     ],
 )
 def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
-    """Without grammars, answers are validated. A broken promise is retried once, and then causes a warning."""
+    """Without grammars, answers are validated. An invalid one has a warning, after a retry if it is neither streamed nor seeded."""
     name = said.partition(":")[0]
     asked_for = f"{name}: not enforced, since the engine uses no grammar"
     for stream, jobs in ((False, 2), (True, 1)):
@@ -147,7 +147,7 @@ LACKS = {
 @pytest.mark.parametrize("path", LACKS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_lack_is_named_by_every_surface(path, stream):
-    """Each API reports an unfulfilled promise, streamed or not."""
+    """Each API reports that a required call is missing, streamed or not."""
     assert "the model made no call" in asked(served(Told("No.")), path, stream=stream, **LACKS[path]).text
 
 

@@ -1,6 +1,6 @@
 """Random requests to any path are answered, never with a 500, and a stream equals the whole answer.
 
-`UNRENDER_FUZZ=20000 pytest tests/unit/gateway/test_fuzz.py` sends more, and `UNRENDER_FUZZ_SEED` sends others.
+`UNRENDER_FUZZ=20000 pytest tests/unit/gateway/test_fuzz.py` sends more requests, and `UNRENDER_FUZZ_SEED` selects others.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def outcome(path: str, answer: Any) -> Any:
 
 
 async def judged(application: Any, *request: Any) -> bool:
-    """Send a request. If it succeeds, also send it streamed, or whole, and compare both. Returns whether it succeeded."""
+    """Send a request. If it succeeds, send it again in the other mode, streamed or whole, and compare both. Returns the success."""
     _, path, data, _ = request
     answer = await sent(application, *request)
     if path not in STREAMED or answer.status_code != 200:

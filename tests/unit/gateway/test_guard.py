@@ -72,7 +72,7 @@ def test_pages_of_other_sites_are_refused():
     ids=["keys", "origin", "all origins", "host"],
 )
 def test_pages_that_the_operator_allows_are_answered(settings, sent):
-    """A key that a page doesn't know, `cors` and `hosts` allow other names."""
+    """With keys, `cors` or `hosts`, requests from other pages are answered."""
     assert answers(sent, **settings)[0][9:12] == b"200"
 
 

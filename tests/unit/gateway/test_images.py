@@ -1,4 +1,4 @@
-"""Tests of images beside a prompt, for each engine and each API, and of refusals."""
+"""Tests of images beside a prompt, for each engine and API, and of refused images."""
 
 from __future__ import annotations
 

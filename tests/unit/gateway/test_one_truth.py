@@ -150,7 +150,7 @@ def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> 
 @each_api
 @each_break
 def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason: str) -> None:
-    """However calls are released, an SDK's result of the stream equals the whole answer."""
+    """However calls are released, the answer that an SDK builds from the stream equals the whole answer."""
     streamed, whole = both(api, gateway(text, calls, reason))
 
     assert comparable(streamed) == comparable(whole)
@@ -239,7 +239,7 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
         assert whole["message"]["tool_calls"][0]["type"] == "custom"
 
 
-# Healing: an engine whose call breaks goes on from the good part, and the client sees one whole answer.
+# Healing: if a call breaks, the engine continues after the valid part, and the client sees one whole answer.
 
 LOOK = "Let me look.\n"
 MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'

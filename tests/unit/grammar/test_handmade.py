@@ -256,7 +256,7 @@ def test_free_text_stops_at_the_end_of_the_turn():
 
 
 def test_a_grammar_is_a_key_by_identity():
-    """Equal grammars have different keys. The same grammar has one key."""
+    """Two equal grammars have different keys, but one grammar always has the same key."""
     first, second = Grammar(c.literal("a")), Grammar(c.literal("a"))
 
     assert first == second

@@ -101,7 +101,7 @@ def test_many_values_are_written(dialect: str) -> None:
 
 
 def test_many_properties_are_written() -> None:
-    """All of a thousand properties are written."""
+    """All thousand properties are written."""
     assert (
         "p999"
         in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}}))

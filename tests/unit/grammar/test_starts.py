@@ -45,7 +45,7 @@ def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("node", [nodes.AnswerPart(), c.optional(nodes.AnswerPart())])
 def test_a_part_of_an_answer_has_no_start(node: nodes.Node) -> None:
-    """Such a part is built from a format, and isn't allowed in this grammar."""
+    """A part of an answer is built from a format, so it isn't allowed in this grammar."""
     with pytest.raises(GrammarError, match="a part of a Format's answer is not allowed in this grammar"):
         start_of(node, {})
 

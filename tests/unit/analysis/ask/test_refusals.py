@@ -14,7 +14,7 @@ ORPHANS = "results without a call become user messages"
 
 
 def template(condition, refused):
-    """Return a template that raises for messages under a condition, or leaves them out."""
+    """Return a template that renders `refused` in place of messages that meet a condition."""
     one = f"{{% if {condition} %}}{refused}{{% else %}}{SAID}{{% endif %}}"
     return f"{TOOLS}{{% for m in messages %}}{one}{{% endfor %}}{ASKED}"
 
@@ -43,7 +43,7 @@ def template(condition, refused):
     ids=["nothing", "with tools", "everywhere", "without a name"],
 )
 def test_what_is_refused_where(source, refuses):
-    """Each refused feature has its concessions, and is limited to requests with tools if needed. Few renderings suffice."""
+    """Analysis finds each refused feature with its concessions, in few renderings. Some features are refused only with tools."""
     analysis = ChatTemplate.from_string(source).analysis
     found = analysis.capabilities.refuses
 

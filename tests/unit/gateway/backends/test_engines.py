@@ -50,7 +50,7 @@ def job(**more: Any) -> Job:
 
 
 def with_engine(make: Callable[..., Backend], answers: dict[str, Any], act: Any, **server: Any) -> Any:
-    """Return the result of an action with a backend and its engine, which gives these answers."""
+    """Call `act` with a backend and an engine that gives these answers, and return its result."""
 
     async def run() -> Any:
         async with EngineServer(answers, **server) as engine:
@@ -204,7 +204,7 @@ def asked(name: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("row", corpus("asked"), ids=lambda row: row["engine"])
 def test_engine_is_asked(row):
-    """The request keeps special tokens, sets all defaults and a limit, and contains the grammar."""
+    """The request keeps special tokens, sets all defaults, avoids the engine's own limit, and contains the grammar."""
     more = dict(row["job"])
     if more.pop("tag", False):
         more["grammar"] = EngineGrammar(dialect="structural_tag", text="{}")

@@ -88,7 +88,7 @@ def released(model, work):
 
 
 def ended(model, **request):
-    """Return the first choice that ends before the token limit, because whitespace may go on for long."""
+    """Return the first choice that ends before the token limit, because a random model may write whitespace for long."""
     for seed in range(6):
         (choice,) = asked(model, {"seed": seed, **request})[0].choices
         if choice.finish_reason != "length":
@@ -97,7 +97,7 @@ def ended(model, **request):
 
 
 def test_image_for_a_model_without_eyes_is_a_400(model):
-    """llama.cpp accepts an image beside a prompt, and reports that this model doesn't support images."""
+    """llama.cpp accepts an image next to a prompt, and reports that this model doesn't support images."""
     from serving import RED, SHOWING, browser  # noqa: PLC0415
 
     from unrender.gateway import app  # noqa: PLC0415
@@ -147,7 +147,7 @@ def test_free_answer_is_constrained_from_the_first_marker_on(model):
 
 
 def test_same_seed_gives_the_same_answer(model):
-    """The answer depends only on the seed, or on nothing with temperature 0. The engine counts tokens."""
+    """The same seed gives the same answer. With temperature 0, no seed is needed. The engine counts tokens."""
     for more in ({"seed": 3}, {"temperature": 0}):
         first, second = asked(model, *({"max_tokens": 12, **more} for _ in range(2)))
         assert first.choices[0].message.content == second.choices[0].message.content
@@ -189,7 +189,7 @@ def test_client_that_goes_frees_the_engine(model):
             return await anext(pieces)
 
     async def six():
-        # A complete answer would fill the context, which takes minutes.
+        # An answer that fills the context would take minutes.
         return [await asyncio.wait_for(first(number), 20) for number in range(6)]
 
     assert len(released(model, six())) == 6

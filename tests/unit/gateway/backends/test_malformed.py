@@ -23,7 +23,7 @@ WRONG: list[Any] = [
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of every value in JSON, its own first."""
+    """Yield the path of every value in JSON, starting with the root."""
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
@@ -99,7 +99,7 @@ def test_wrong_value_at_any_place_is_an_error_or_nothing(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_wrong_answer_of_another_path_is_an_error_or_nothing(name):
-    """The same holds for an engine's lists of models, tokens and settings."""
+    """The same applies to the engine's answers about its models, tokens and settings."""
     kind = KINDS[name]
     known = {
         "/props": {"bos_token": "<s>"},

@@ -42,7 +42,7 @@ def engine(kind, connection):
 
 
 def sent(kind, job, others=None):
-    """Return the request to an engine of a kind for a job. `others` are its other answers."""
+    """Return the request to an engine of a kind for a job. `others` are the engine's other answers."""
     from engine_server import Scripted  # noqa: PLC0415
 
     return asyncio.run(engine(kind, Scripted([], others))._body(job))
@@ -70,7 +70,7 @@ def shown():
 
 @pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_takes_images_beside_tokens():
-    """The request class of vLLM for tokens has every field, with the right values. Its events are parsed like completions."""
+    """Every field of a request is in vLLM's request class for tokens, with the right value. Its events are parsed like completions."""
     from engine_server import Scripted, events  # noqa: PLC0415
 
     protocol = importlib.import_module("vllm.entrypoints.scale_out.token_in_token_out.protocol")
@@ -125,7 +125,7 @@ def test_sglang_takes_images_beside_a_text():
 
 @pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_understands_every_field():
-    """The request class of vLLM has every field, with the right values."""
+    """Every field of a request is in vLLM's request class, with the right value."""
     request_class = importlib.import_module("vllm.entrypoints.openai.completion.protocol").CompletionRequest
     for job in jobs():
         body = sent("vllm", job, MODELS)
@@ -141,7 +141,7 @@ def test_vllm_understands_every_field():
 
 @pytest.mark.skipif(not installed("sglang"), reason="sglang is needed")
 def test_sglang_understands_every_field():
-    """SGLang's request class and its sampling parameters have every field, with the right values."""
+    """Every field of a request is in SGLang's request class or its sampling parameters, with the right value."""
     torchless_vision.install()
     request_class = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput
     sampling_class = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams

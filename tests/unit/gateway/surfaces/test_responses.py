@@ -221,7 +221,7 @@ FORMATS = ("json-tags", "tagged-key", "python-calls", "channels", "forced-open",
 
 @cache
 def models() -> dict[str, type[BaseModel]]:
-    """Return the model of each type of event."""
+    """Return the pydantic model of each event type."""
     found: dict[str, type[BaseModel]] = {}
     for name in dir(published):
         if name.endswith("StreamingEvent"):
@@ -252,7 +252,7 @@ def checked(application, **request):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_bodies_and_events_are_the_published_ones(name):
-    """In every format, events and bodies are valid by the published schema."""
+    """In every format, events and bodies are valid under the published schema."""
     turn = template(name).prepare([{"role": "user", "content": "Hello"}], tools=[TOOL])
     requests: list[dict[str, Any]] = [
         {"tools": [FLAT], "instructions": "Be brief.", "tool_choice": "auto", "max_output_tokens": 500},
