@@ -122,7 +122,7 @@ def test_what_is_over_is_left_out_and_said():
 
 
 def test_the_search_for_calls_is_counted():
-    """The search for a call among many braces and a long list stops at its limit, independent of the time."""
+    """The search for a call among many braces and a long list stops at its limit, regardless of time."""
     counted = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:

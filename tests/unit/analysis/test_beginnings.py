@@ -20,7 +20,7 @@ PROMPTS = {
 @pytest.mark.parametrize(("prompt", "before", "begun"), PROMPTS.values(), ids=PROMPTS)
 @pytest.mark.parametrize("tools", [None, [TOOL]])
 def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
-    """If prompt and history differ, the prompt's text is a header. Grammars compile, and samples parse strictly."""
+    """If prompt and history differ, the prompt's text is a header. Grammars can be written, and samples are parsed without errors."""
     source = f"{{% set before = {before!r} %}}{MESSAGES}{{% if add_generation_prompt %}}{prompt}{{% endif %}}"
     template = ChatTemplate.from_string(source)
 

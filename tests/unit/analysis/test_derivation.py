@@ -163,7 +163,7 @@ PIECES = st.sampled_from(
 @pytest.mark.slow
 @hypothesis.given(st.lists(PIECES, max_size=9), st.lists(PIECES, max_size=3))
 def test_odd_templates_are_analysed(pieces, tail):
-    """Any sequence of pieces has a format without needles."""
+    """A template of any pieces in any order has a format without needles."""
     body = "".join(pieces)
     end = "".join(piece for piece in tail if "m." not in piece)
 
@@ -189,7 +189,7 @@ def test_what_is_given_up_is_said_first():
 
 @pytest.mark.parametrize("word", ["plain", "final"])
 def test_names_of_modes_are_not_markers(word):
-    """Text that begins every prompt but no answer is a header, even if it is spelled like a mode of the format."""
+    """Text that begins every prompt but no answer is a header, even if it spells a mode of the format."""
     asking = f"{{% if add_generation_prompt %}}<bot>{word}|{{% endif %}}"
     text = "{% for m in messages %}<{{ 'bot' if m.role == 'assistant' else m.role }}>{{ m.content }}</>{% endfor %}"
 

@@ -36,14 +36,14 @@ def test_right_format_leaves_no_doubt(proof):
 
 
 def test_white_space_is_no_doubt(proof):
-    """Different whitespace isn't a doubt."""
+    """Differences in whitespace cause no doubt."""
     format = proof[2]
 
     assert doubts(proof, replace(format, turn=replace(format.turn, content_to_tools=" \n\n"))) == {}
 
 
 def test_wrong_marker_is_a_doubt(proof):
-    """A wrong marker is a doubt in all shapes that contain it, and the message has both texts."""
+    """A wrong marker causes a doubt for every shape that contains it, and the message quotes both texts."""
     format = proof[2]
     wrong = replace(format, tools=replace(format.tools, call_start="<call>"))
 
@@ -81,7 +81,7 @@ def test_what_ends_a_turn_is_no_doubt():
 
 
 def test_a_doubt_shows_both_texts():
-    """The message has the shape, the rendered text and the rebuilt text, both shortened."""
+    """The message names the shape, and quotes the rendered and the rebuilt text, both shortened."""
     frame = TurnFrame(lead="", header="")
 
     assert find_doubts(Answers(content=f"<a>{CONTENT}"), frame, Format()) == {

@@ -50,7 +50,7 @@ def forget(monkeypatch, *, refuse=False):
 
 
 def test_a_later_process_reads_what_was_found(folder, monkeypatch):
-    """A later process loads the same analysis from disk, without another analysis."""
+    """A later process loads the analysis from disk instead of repeating it."""
     found = ChatTemplate.from_string(SOURCE).analysis
     forget(monkeypatch, refuse=True)
 
@@ -106,7 +106,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_file_is_ignored_and_written_anew(folder, monkeypatch, damage):
-    """With any damaged file, the analysis is correct, and the file is repaired."""
+    """If the file is damaged in any way, the analysis is still correct, and the file is rewritten."""
     found = ChatTemplate.from_string(SOURCE).analysis
     (path,) = files(folder)
     text = path.read_text()
@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
 
 
 def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path):
-    """Another source, token, limit, release or declared format has another entry."""
+    """The entry depends on the source, tokens, limits, release and declared formats."""
     found = Analysis(format=analysis.analyze(template_of(SOURCE)).format, capabilities=analysis.Capabilities())
     stored.store(template_of(SOURCE), found)
 
@@ -166,7 +166,7 @@ def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path
 
 
 def test_an_analysis_that_stopped_early_is_not_kept(folder):
-    """A result that stopped early isn't stored, because a busy machine may have caused it."""
+    """An analysis that stopped early isn't stored, because a busy machine may be the cause."""
     template = template_of(SOURCE)
 
     stored.store(
@@ -253,7 +253,7 @@ def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
 
 
 def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
-    """A cache folder that isn't a folder, or isn't writable, is ignored."""
+    """A cache path that isn't a writable folder is ignored."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "closed").mkdir(mode=0o500)
     for name in ("pipe", "closed", "closed/below", "x" * 5000, "~nobody-has-this-name/kept"):

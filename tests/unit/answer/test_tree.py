@@ -100,7 +100,7 @@ def test_what_may_be_written(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "read" in row], ids=lambda row: row["why"])
 def test_what_is_read(row):
-    """The parser finds parts in free text in any order, and drops the text between them."""
+    """Parsed parts may come in any order in free text, and ignored markers between them are dropped."""
     format, request = asked(row)
     known = [Reasoning(mode=ReasoningMode.TAG_BASED, **markers) for markers in row.get("known", ())]
 

@@ -129,7 +129,7 @@ def no_hints(a, *, b: "Unknown"):  # type: ignore[name-defined]  # noqa: F821, U
     ],
 )
 def test_what_is_not_a_tool_is_refused(tools, message):
-    """The error has the path, the value found and the expected form."""
+    """The error names the path, the value found and the expected form."""
     with pytest.raises(RequestError, match=message):
         plain_tools(tools)
 

@@ -1,4 +1,4 @@
-"""Tests of message parts that aren't text. They have the template's own form and order, or are an error."""
+"""Tests of images, audio and other message parts that aren't text."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_an_image_that_is_not_shown_is_named_by_its_new_message():
 
 
 def test_a_new_variable_that_nobody_reads_is_noted_once():
-    """Only the turn that sets the variable has the note."""
+    """The note is in the turn that sets the variable, but not in later ones."""
     turn = chat().prepare([ASK])
 
     with pytest.warns(TemplateWarning, match="volume"):
@@ -143,7 +143,7 @@ def test_a_new_variable_that_nobody_reads_is_noted_once():
 
 
 def test_documents_that_are_not_shown_are_noted_once():
-    """Only the first prompt has the note, although every later turn keeps the documents."""
+    """The note is in the first turn only, although every later turn keeps the documents."""
     turn = chat().prepare([ASK], documents=[{"text": "News"}])
 
     assert [note.partition(":")[0] for note in turn.warnings] == ["documents"]
@@ -256,7 +256,7 @@ ROUNDS = (
     "source", [ROUNDS, ROUNDS.replace("m.content ~ '\\n' }}{% elif", "raise_exception('no') }}{% elif")]
 )
 def test_a_number_of_messages_is_read_off_a_prompt(source, system, turns):
-    """The round of two questions depends on a system message, which the prompt shows."""
+    """The round number depends on the system message, which is visible in the prompt."""
     template = chat(source)
     before = [*system, *([ASK, {"role": "assistant", "content": "Hi!"}] * turns), ASK]
     whole = template.prepare([*before, {"role": "assistant", "content": "Well"}, AGAIN, ASK]).prompt
@@ -386,7 +386,7 @@ CALLED = '<call>{"name": "now", "arguments": {"city": "Rome"}}</call>'
     ],
 )
 def test_a_call_is_answered_as_it_was_read(answer, appended):
-    """Repaired, failed and unknown calls accept a result. The missing rest of the call's end marker is appended."""
+    """Repaired, failed and unknown calls can be answered with a result. The missing rest of a call's end marker is appended."""
     turn = TAGS.prepare([ASK], tools=[TOOL])
     new = turn.next(answer, [{"role": "tool", "name": "now", "content": "noon"}])
 

@@ -150,7 +150,7 @@ PLAIN = "the template refuses the tools; each parameter is described with a sing
 
 @cases
 def test_calls_that_a_template_does_not_show_are_named(shows, tools):
-    """Some templates drop earlier calls if the request has no tools, and others drop them beside content."""
+    """Some templates drop earlier calls if the request has no tools, and others if the message has content."""
     template = ChatTemplate.from_string(
         "{{ tools }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls if " + shows + " %}"
         "<c>{{ c.function | tojson }}</c>{% endfor %}{% endfor %}<bot>"

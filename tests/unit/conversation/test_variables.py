@@ -37,7 +37,7 @@ def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
 
 @cases
 def test_a_variable_that_nobody_reads_is_a_warning(name, note):
-    """An unused variable is a warning, because the same request may go to any model. The warning names the closest variable, or all."""
+    """An unused variable is a warning, because the same request may go to any model. It names the closest variable, or lists all."""
     template = ChatTemplate.from_string(SWITCHED)
     with pytest.warns(TemplateWarning) as caught:
         turn = template.prepare([USER], **{name: "x"})
@@ -67,7 +67,7 @@ def test_what_prepare_sets_itself_is_refused(name):
 
 
 def test_a_switch_that_is_not_there_is_a_warning():
-    """Without a switch in the template, `enable_thinking` is a warning at the caller's line, and None isn't."""
+    """`enable_thinking` causes a warning at the caller's line if the template has no switch, unless it is None."""
     template = ChatTemplate.from_string(PLAIN)
 
     assert template.prepare([USER], enable_thinking=None).thinking is None
@@ -130,7 +130,7 @@ WORD = (
 
 @cases
 def test_switches_are_the_templates_own(source, said, written, thinking, note):
-    """The request's thinking options are converted to the template's own. Options that the template lacks have a note."""
+    """The request's thinking options are converted to the template's own. A note names each option that the template lacks."""
     turn = ChatTemplate.from_string(globals()[source]).prepare([USER], **said)
 
     assert written in turn.prompt

@@ -225,7 +225,7 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
 
 
 def test_tools_that_are_too_much_together_are_an_error():
-    """The error has the number of parts, the limit and a suggestion."""
+    """The error states the number of parts and the limit, and suggests a fix."""
     asked = replace(answer(JSON, *ordinary(9)), limits=Limits(grammar_parts=50))
 
     with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):

@@ -59,7 +59,7 @@ def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(request):
 
 
 def test_lark_hands_schemas_over():
-    """A JSON value is `%json` with its resolved schema, and with the whitespace of the other dialects."""
+    """A JSON value is written as `%json` with its resolved schema, and with the whitespace of the other dialects."""
     text = turn_of(schema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})).constraint("llguidance").grammar
 
     handed = json.loads(text.partition("%json ")[2])

@@ -1,4 +1,4 @@
-"""Tests of prose that mentions the start of a call. Text that continues as a call is forbidden, and is parsed as a call or reported."""
+"""Tests of prose that mentions the start of a call. Grammars forbid text that continues as a call. Parsers read it as a call, or report it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_names_are_cut_to_a_bounded_length() -> None:
 @pytest.mark.skipif(not (installed("llguidance") and installed("xgrammar")), reason="the engines are not installed")
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_engines_agree(name: str) -> None:
-    """Each dialect allows the mentions and refuses the beginnings."""
+    """Each dialect allows the mentions and refuses the beginnings of calls."""
     turn = turn_of(name)
     free, forced = ([prose.format(text) for text in texts[name] for prose in PROSE] for texts in (FREE, FORCED))
 

@@ -88,7 +88,7 @@ def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
 
 
 def test_text_up_to_several_stops_is_a_choice() -> None:
-    """Each stop is an option with its continuation."""
+    """Each stop becomes an alternative with the text that may follow it."""
     branches = choice(sequence("<x>", FLAG), "<y>b")
 
     assert json.loads(turn_of(sequence(until("<x>", "<y>"), branches)).constraint("xgrammar").grammar)["format"] == {

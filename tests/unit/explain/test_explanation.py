@@ -89,7 +89,7 @@ HINT = Hint(name="truncated", text="it ends", fix="Allow more")
     ],
 )
 def test_a_stop_and_a_hint_are_sentences(said, text):
-    """A stop has the position, the expected text and the text found. A hint has the problem and a fix."""
+    """A stop names the position, the expected text and the text found. A hint names the problem and a fix."""
     assert str(said) == text
 
 

@@ -58,7 +58,7 @@ def found(pattern: str, texts: Texts, tell: Callable[[re.Match[str]], Any]) -> d
     "row", [row for row in ROWS if "field" in row], ids=lambda row: f"{row['why']}: {row['format']}"
 )
 def test_a_field_reads_what_the_row_says(row: dict[str, Any]) -> None:
-    """Openers and closers match the written whitespace and capture names and ids. Arguments are between them."""
+    """Openers and closers match the written whitespace, and capture names and ids."""
     exported = exported_as(format_of(row), row.get("target", "transformers"))
     field = exported.template["fields"][row["field"]]
     opener, closer = field.get("open_pattern", "(?!)"), field.get("close_pattern", "(?!)")

@@ -1,6 +1,6 @@
 """Tests of invariants: a Format that can't be parsed and written unambiguously is an error that names the field.
 
-Rows of `tests/corpus/format_checks.jsonl` are formats, with their problem if they have one.
+Each row of `tests/corpus/format_checks.jsonl` is a format, with the error if it is invalid.
 """
 
 from __future__ import annotations

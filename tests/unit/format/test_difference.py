@@ -46,7 +46,7 @@ def test_a_skeleton_is_compared_whole() -> None:
 
 
 def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
-    """A syntax that only one format has is shown completely. For a changed one, only the changes are shown."""
+    """A syntax that only one format has is shown completely. Of a changed syntax, only the changes are shown."""
     more = replace(FORMAT, tolerated=(*FORMAT.tolerated, CallSyntax(call_start="<x>", function=CALL)))
     changed = replace(FORMAT, tolerated=(replace(FORMAT.tolerated[0], call_start="<y>"),))
 

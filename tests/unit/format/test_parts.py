@@ -67,7 +67,7 @@ BARE = CallSyntax(function=(NAME, ARGUMENTS), arguments=Arguments(entry=(KEY, VA
 
 @cases
 def test_markers_by_the_names_of_the_field(view: str, marked: str) -> None:
-    """A marker is the text next to its slot, or empty if another slot or the end is there."""
+    """A marker is the text next to its slot, or empty if there is none."""
     assert getattr(MARKED, view) == marked
     assert getattr(BARE, view) == ""
     assert getattr(CallSyntax(), view) == ""

@@ -69,7 +69,7 @@ def test_keys_come_before_bodies_on_every_path():
     [(GatewayLimits(upload_timeout=0.3), b"{", b"408"), (GatewayLimits(max_body_bytes=1000), b" " * 2000, b"413")],
 )
 def test_no_path_waits_for_a_body_without_bounds(limits, begun, status):
-    """A body that arrives too slowly, or is too large, is refused on every path, with an error in its API's form."""
+    """A body that arrives too slowly or is too large is an error in its API's form on every path."""
 
     async def run():
         async with listening(Told("Hi"), keys=KEYS, limits=limits) as gateway:

@@ -121,7 +121,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type":
     ],
 )
 def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
-    """Without grammars, answers are validated. An invalid one has a warning, after a retry if it is neither streamed nor seeded."""
+    """Without grammars, answers are validated. An invalid one causes a warning, after a retry if it is neither streamed nor seeded."""
     name = said.partition(":")[0]
     asked_for = f"{name}: not enforced, since the engine uses no grammar"
     for stream, jobs in ((False, 2), (True, 1)):
@@ -211,7 +211,7 @@ def test_header_that_no_header_may_hold_is_not_handed_on(value):
 
 @pytest.mark.parametrize("row", corpus("too_long"), ids=lambda row: row["words"][:40])
 def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
-    """Errors about the context have the code and message at which agents shorten a conversation."""
+    """Errors about the context have the code and message that make agents shorten a conversation."""
     error = EngineError(row["words"], status=row["status"])
     application, begun = served(Told([error])), served(Told(["Hi", error]))
 
@@ -251,7 +251,7 @@ def test_alias_is_the_models_name_in_the_answer():
     ],
 )
 def test_every_answer_names_its_request(method, path):
-    """Answers and errors of every path have the id, under the names that each vendor's clients read."""
+    """Answers and errors of every path contain the request id, under the names that each vendor's clients read."""
     application = served(Told("Hi"))
     given, own = (
         serving.asked(application, method, path, json={}, headers=headers) for headers in ({"x-request-id": "mine"}, {})

@@ -69,7 +69,7 @@ def changed(value: Any, draw: random.Random) -> Any:
 
 
 def placed(value: Any, draw: random.Random) -> Any:
-    """Return a replacement for a value: a similar one, a word, a schema, itself deeply nested, a huge one, or any other."""
+    """Return a replacement: a similar value, a word, a schema, the value deeply nested, a huge value, or any other."""
     if draw.random() < 0.5 and not isinstance(value, dict | list):
         return draw.choice([one for one in ALIKE if type(one) is type(value)] or [value])
     match draw.randrange(12):

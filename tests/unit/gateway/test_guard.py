@@ -78,7 +78,7 @@ def test_pages_that_the_operator_allows_are_answered(settings, sent):
 
 @pytest.mark.slow
 def test_two_lengths_end_the_connection():
-    """A request with both lengths is a 400, and the rest of the connection isn't read as a request."""
+    """A request with both `content-length` and `transfer-encoding` is a 400. The rest of the connection isn't read as a request."""
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
     head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\ncontent-length: {len(chunked)}\r\n\r\n"
 

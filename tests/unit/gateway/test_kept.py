@@ -118,7 +118,7 @@ class Conversation:
 def changed(
     answer: Any, *, drop: Any = (), call: Any = None, function: Any = None, times: int = 1, **fields: Any
 ) -> Any:
-    """Return an answer with changed or dropped fields, of its own, of its call or of the call's function."""
+    """Return an answer with fields changed or dropped, in the answer itself, its call or the call's function."""
     (one,) = answer["tool_calls"]
     one = {**one, **(call or {}), "function": one["function"] | (function or {})}
     kept = {**answer, "tool_calls": [{name: one[name] for name in one if name not in drop}] * times, **fields}
@@ -212,7 +212,7 @@ def test_branches_go_on_from_the_same_answer():
 
 
 def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
-    """Two clients with the same history get answers that differ only in reasoning. Each one continues its own."""
+    """Two clients with the same history get answers that differ only in reasoning. Each client continues its own answer."""
     mine, other = call(1), call(1).replace("Look 1", "Look twice")
     chat = Conversation(Scripted(mine, other))
     first, second = chat.answer(), chat.answer()
@@ -286,7 +286,7 @@ def test_results_find_their_calls_under_other_ids():
     ],
 )
 def test_what_did_not_end_well_is_not_kept(engine, more):
-    """An answer that was filtered, cut off in a call, or ended at a stop string is rendered in the next prompt."""
+    """Filtered answers, and those cut off in a call or at a stop string, are rendered in the next prompt."""
     chat, plain = Conversation(engine), Conversation(extend="off")
     again = {"role": "user", "content": "Again?"}
 
@@ -315,7 +315,7 @@ def test_broken_answers_are_not_kept():
 
 
 def test_cut_answer_goes_on():
-    """An answer that the token limit cut off in its content is kept, and its end is added to the next prompt."""
+    """If the token limit cuts off content, the answer is kept, and its end is added to the next prompt."""
     chat = Conversation(Scripted("It rains and", finish="length"))
 
     prompt = chat.continued(chat.answer(), {"role": "user", "content": "Go on."})
@@ -380,7 +380,7 @@ def test_what_is_required_is_refused_otherwise():
 
 
 def test_wrong_messages_are_named_by_their_place_in_the_conversation():
-    """Errors of a new message have its index among all messages, as without a kept answer."""
+    """An error in a new message names its index among all messages, as without a kept answer."""
     chat = Conversation()
     answer = chat.answer()
 

@@ -44,7 +44,7 @@ _RANDOM = (
 
 
 def comparable(value: Any) -> Any:
-    """Return an answer without random fields and those of the SDK."""
+    """Return an answer without random fields and the SDK's own fields."""
     if isinstance(value, dict):
         kept = {name: item for name, item in value.items() if name not in _RANDOM and item not in (None, "")}
         return {name: comparable(item) for name, item in kept.items()}
@@ -162,7 +162,7 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
 @each_break
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -> None:
-    """By default, clients get only complete calls. A broken call is text, but a call cut off at the limit is dropped."""
+    """By default, clients get only complete calls. A broken call is sent as text, but a call cut off at the limit is dropped."""
     application = gateway(text, "auto", reason)
     answer = APIS[api](application, HELLO, stream=stream)
 

@@ -128,7 +128,7 @@ def status(application, id, **how):
 
 
 def test_store_is_bounded(tmp_path):
-    """The oldest answers are removed for new ones. A single answer above the limit isn't stored. A lower limit applies at the next start."""
+    """The oldest answers are removed for new ones. An answer above the limit isn't stored. A lower limit applies at the next start."""
     place = tmp_path / "answers.db"
 
     ids, application = stored(place, 20_000, *["x" * 100] * 30, "x" * 20_000)

@@ -32,9 +32,9 @@ def tool(number, properties):
 
 @pytest.mark.slow
 def test_small_request_waits_for_one_build_of_another_client():
-    """A small request waits for at most one grammar, even if another client has twelve large ones.
+    """A small request waits for a few grammars at most, even if another client has twelve large ones.
 
-    On a busy machine more may be built until the small request has been read, so the best of five runs counts. In a single queue,
+    On a busy machine, more may be built before the small request is read, so the best of five runs counts. In a single queue,
     the small one would always come last.
     """
     keys = Keys(models={"large": frozenset("*"), "small": frozenset("*")})

@@ -27,7 +27,7 @@ USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]
 
 @pytest.mark.parametrize("row", rows_of(ANALYSIS.with_name("calls.jsonl")), ids=lambda row: row["why"])
 def test_a_call_is_written_out(row):
-    """Entries, lists, missing arguments and the ends of values have the codec's syntax. Unsupported keywords are reported."""
+    """Entries, lists, missing arguments and the ends of values follow the codec. Unsupported keywords are reported."""
     syntax = CallSyntax(
         function=decode(Skeleton, row.get("function", USUAL), where=""),
         arguments=decode(Arguments, row["arguments"], where=""),

@@ -18,7 +18,7 @@ def test_a_combinator_is_one_node(made: str, node: str) -> None:
 
 @cases
 def test_a_mistake_is_named(made: str, message: str) -> None:
-    """The error has the expected value and the value found."""
+    """The error names the expected value and the value found."""
     with pytest.raises(GrammarError) as caught:
         node_of(made)
 

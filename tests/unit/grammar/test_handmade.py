@@ -180,7 +180,7 @@ def test_each_node_is_written_for_each_count(row):
 
 
 def test_as_many_rounds_as_are_written_out():
-    """At most 32 iterations are counted. The error has the number found, and the reason."""
+    """At most 32 iterations are counted. The error states the number found, and the reason."""
     maybe = c.optional(CALL)
     reason = "tool_choice: calls in more than 32 iterations cannot be counted, found 33"
 

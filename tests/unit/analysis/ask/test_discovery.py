@@ -13,7 +13,7 @@ ON = ["enabled", "on", "true", "always", "enable", "high", "max", "think", "auto
 
 @pytest.mark.parametrize(("on", "off"), [*(("on", word) for word in OFF), *((word, "off") for word in ON)])
 def test_words_switch_thinking(on, off):
-    """A variable that the template compares with a word for on and a word for off switches thinking, even among other words."""
+    """A variable that is compared with a word for on and a word for off switches thinking, even among other words."""
     test = f"{{{{ 'x' if thinking in ['some', '{off}', 'more', '{on}'] }}}}{{{{ 'y' if thinking == '{off}' }}}}"
 
     observed = ChatTemplate.from_string(SAYS + test).analysis.capabilities

@@ -79,7 +79,7 @@ def test_offered_tools_are_those_that_are_called():
 
 
 def test_answer_follows_the_last_input():
-    """Text before the question is cut off, BOS and EOS are needles, and only templates that support tools get them."""
+    """The answer starts after the question. BOS and EOS are needles, and tools are offered only to templates that support them."""
     plain, offering = prober(), prober(supports_tools=True)
 
     assert plain.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}"
@@ -90,7 +90,7 @@ def test_answer_follows_the_last_input():
 
 
 def test_answer_to_a_result_follows_the_result():
-    """The answer begins after the last message before it, even if that message is a tool result."""
+    """The answer is the text after the last earlier message, even if that message is a tool result."""
     before = [user(), assistant("x"), result(make_calls(1)[0])]
 
     assert prober(supports_tool_role=True).answer(assistant(CONTENT), before=before) == f"<assistant>{CONTENT}{EOS}"
@@ -149,7 +149,7 @@ def test_reasoning_is_put_where_it_belongs():
 
 
 def test_texts_are_cut_at_needles():
-    """The text is between the last opening needle and the closing needle after it."""
+    """`text_between` returns the text between the last opening needle and the next closing one."""
     assert text_between("a(b(c)d)e", "(", ")") == "c"
     assert [text_between(text, "(", ")") for text in (None, "a)b", "a(b", "a)b(c")] == [None] * 4
 

@@ -52,7 +52,7 @@ def test_what_is_refused_where(source, refuses):
 
 
 def test_a_result_that_may_still_come_is_not_missing():
-    """The first of two results is rendered unchanged, even if the template refuses a user message after a call without a result."""
+    """The first of two results is rendered unchanged, even if the template refuses a user message after an unanswered call."""
     refused = "m.role == 'user' and loop.previtem and loop.previtem.tool_calls"
     chat = ChatTemplate.from_string(template(refused, "{{ raise_exception('no result') }}"))
     calls = [{"id": f"call0000{i}", "function": {"name": "now", "arguments": "{}"}} for i in range(2)]

@@ -57,7 +57,7 @@ def model(gguf):
 
 
 def asked(model, *questions):
-    """Return the complete completions, as the client has validated them, or the choices of streamed ones."""
+    """Return the whole completions, or the choices of streamed ones, as the client has validated them."""
     from serving import openai_client  # noqa: PLC0415
 
     from unrender.gateway import app  # noqa: PLC0415
@@ -130,7 +130,7 @@ def test_schema_is_kept(model):
 
 
 def test_engine_is_tried(model):
-    """The probe finds that the engine enforces a grammar. The template has no first token to duplicate."""
+    """The probe finds that the engine enforces a grammar. The template writes no first token that could be duplicated."""
     assert released(model, model.probe())
     assert (model.found.grammar, model.found.adds_bos) == (True, None)
 

@@ -35,14 +35,14 @@ MODELS = {"/v1/models": {"data": [{"id": "m"}]}}
 
 
 def engine(kind, connection):
-    """Return an engine of a kind that uses a connection."""
+    """Return an engine of this kind that uses the given connection."""
     from engine_server import MAKERS  # noqa: PLC0415 - only where its packages are
 
     return MAKERS[kind](connection)
 
 
 def sent(kind, job, others=None):
-    """Return the request to an engine of a kind for a job. `others` are the engine's other answers."""
+    """Return the request that an engine of this kind gets for a job. `others` are the engine's other answers."""
     from engine_server import Scripted  # noqa: PLC0415
 
     return asyncio.run(engine(kind, Scripted([], others))._body(job))
