@@ -1,4 +1,4 @@
-"""Tests of prose that mentions the start of a call. Grammars forbid text that continues as a call. Parsers read it as a call, or report it."""
+"""Prose that mentions the start of a call. Grammars forbid text that continues as a call. Parsers read it as a call, or report it."""
 
 from __future__ import annotations
 
