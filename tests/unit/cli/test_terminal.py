@@ -194,7 +194,7 @@ def test_unusable_input_is_one_line(run, words):
 
 
 def test_defect_is_one_line(run, monkeypatch):
-    """An unexpected exception is one line without a traceback, with exit code 3."""
+    """An unexpected exception is reported in one line without a traceback, with exit code 3."""
     monkeypatch.setattr("unrender.cli.format.load", lambda _, name: {}["\x1b[31m"])
 
     result = run("format", "show", "chat_template.jinja")

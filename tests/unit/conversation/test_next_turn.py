@@ -347,7 +347,7 @@ def test_nothing_comes_behind_an_end(end):
 
 
 def test_an_empty_answer_goes_on_as_the_end_of_the_prompt_does():
-    """An empty answer gets the same header and whitespace as in a complete rendering, even after a result."""
+    """An empty answer is continued as in a complete rendering, even after a result."""
     template = chat(
         "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% else %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
         "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endif %}{% endfor %}"

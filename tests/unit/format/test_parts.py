@@ -75,7 +75,7 @@ def test_markers_by_the_names_of_the_field(view: str, marked: str) -> None:
 
 @cases
 def test_reasoning_that_a_text_closes(markers: dict[str, str], text: str, closed: bool) -> None:
-    """Reasoning is closed if the text contains the end marker, but not only inside the start marker. An empty end closes nothing."""
+    """Reasoning is closed if the text contains the end marker outside the start marker. An empty end closes nothing."""
     assert Reasoning(**markers).closed_in(text) is closed
 
 
@@ -92,7 +92,7 @@ def test_a_name_that_is_a_key(field: dict[str, Any], expected: bool) -> None:
 
 
 def test_a_slot_is_no_text():
-    """Literals that spell a slot's name aren't slots, so such formats differ."""
+    """Strings that equal a slot's name are literals, so a format with a string differs from one with the slot."""
     assert Slot.KEY != "key"
     assert (Slot.KEY, "=") != ("key", "=")
     assert ("key", Slot.KEY).count(Slot.KEY) == 1

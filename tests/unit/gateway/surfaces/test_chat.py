@@ -47,7 +47,7 @@ def test_half_a_character_goes_through():
 
 
 def test_several_choices_are_kept_apart():
-    """Each of n choices has its own text, streamed or not, and the usage is the sum."""
+    """Each of n choices has its own text, streamed or not, and the usage adds up over all choices."""
     application = served(Sampler())
 
     whole, streamed = both(application, n=3, seed=7)
