@@ -387,7 +387,7 @@ class Turn(Constrained):
         >>> answer[: turn.heal(answer).cut]
         '<call>{"name": "say", "arguments": {"words": '
         """
-        from unrender.dialects.healing import following, good_beginning  # noqa: PLC0415 -- imported on use
+        from unrender.dialects.healing import good_beginning  # noqa: PLC0415 -- imported on use
 
         if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
@@ -414,6 +414,7 @@ class Turn(Constrained):
                 prefill + broken.end,
                 broken.name,
                 self._read_alone,
+                () if self.request._one_call else broken.later,
                 self.limits,
                 prefill=prefill,
             )
@@ -424,15 +425,14 @@ class Turn(Constrained):
         if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
-        # The healed call is followed by the later calls of the answer. If one of these is broken too, the model may make it again.
-        several = not self.request._one_call
         remainder = replace(
             self._remainder,
             request=good.request,
             prefill=good.text,
             in_call=True,
-            following=following(self._generated, broken.later) if several else "",
-            further=self.request if several and broken.further else None,
+            following=good.following,
+            # If a later call is broken too, the model may make it again.
+            further=self.request if broken.further and not self.request._one_call else None,
         )
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 

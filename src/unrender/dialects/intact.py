@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from os.path import commonprefix
 from typing import Any
 
 from unrender.answer.encode import encode_arguments, filled, run_of
@@ -63,7 +64,8 @@ class _Search:
         # A text with one argument lacks the others, so the tool that checks it requires none.
         self.alone = Tool(name=self.tool.name, parameters={**schema, "required": []})
         self.openings = {key: _opening(self.calls.arguments, key) for key in [*properties][:MAX_OPTIONS]}
-        self.nested = set(_nested(properties))
+        # In nested tags, an argument of the call looks like a property of a value.
+        self.nested = set(_nested(properties) if self.calls.arguments.codec.containers is Containers.XML else ())
 
     def found(self) -> dict[str, Any]:
         """Return the intact arguments by name."""
@@ -113,36 +115,40 @@ class _Search:
             return
         text = self.text[at:stop]
         marks = [mark for mark in dict.fromkeys((self.separator.strip(), self.tail.strip()[:1])) if mark]
-        quoted = not self.calls.arguments.open_ended
         found = (mark.start() for mark in re.finditer("|".join(map(re.escape, marks)), text)) if marks else ()
         for place, _ in zip(found, range(_ENDS), strict=False):
-            rest = text[place:].lstrip("".join(marks) + "]}) \n\t")
-            # Text without quotation marks can't be the rest of a quoted value.
-            if not rest or (quoted and not re.search(r"[\"'\\]", rest)) or (last and self.begins(rest)):
+            if self.goes_on(text[place:].lstrip("".join(marks) + "]}) \n\t"), last=last):
                 yield at + len(text[:place].rstrip())
         # Without a mark, only a quotation mark or bracket shows that a value is complete.
         whole = text.rstrip()
         if not last or whole[-1:] in "\"'}]":
             yield at + len(whole)
 
+    def goes_on(self, rest: str, *, last: bool) -> bool:
+        """Return whether `rest`, the text after a value without a closer, can't be a part of the value."""
+        if not rest or any(_damaged(rest, text) for text in self.openings.values()):
+            return True
+        # Text without quotation marks can't be the rest of a quoted value.
+        quoted = not self.calls.arguments.open_ended and not re.search(r"[\"'\\]", rest)
+        return quoted or (last and any(text.startswith(rest.rstrip()) for text in self.openings.values()))
+
     def closed(self, closing: tuple[str, ...], at: int, stop: int, *, last: bool) -> Iterator[int]:
         """Yield the end of the first closer after which the call goes on, even if that text is damaged or incomplete."""
         pattern = re.compile("|".join(map(re.escape, closing)))
-        followers = [*after_arguments(self.calls), *(text.strip() for text in self.openings.values())]
+        between = self.calls.arguments.between
+        layout = between[between.find(closing[0]) + len(closing[0]) :]
+        followers = [*after_arguments(self.calls), *self.openings.values()]
         for mark, _ in zip(pattern.finditer(self.text, at, stop), range(_ENDS), strict=False):
-            rest = self.text[mark.end() : stop].lstrip()
-            known = not rest or any(_alike(rest, text) for text in followers if text)
+            after = self.text[mark.end() : stop]
+            rest = after.lstrip()
+            known = not rest or _alike(after, layout) or any(_alike(rest, text) for text in followers if text)
             if not pattern.match(rest) and (known or not (last or pattern.search(rest))):
                 yield mark.end()
                 return
 
     def depth(self, start: int, end: int) -> int:
-        """Return the number of brackets that a part of the text opens and doesn't close. Values with their own closer don't count."""
-        text = "" if _closing(self.calls.arguments, "") else self.text[start:end]
-        return sum(text.count(mark) for mark in "{[") - sum(text.count(mark) for mark in "}]")
-
-    def begins(self, rest: str) -> bool:
-        return any(text.strip().startswith(rest.strip()) for text in self.openings.values())
+        """Return the number of objects that a part of the text opens and doesn't close. Values with their own closer don't count."""
+        return 0 if _closing(self.calls.arguments, "") else self.text.count("{", start, end) - self.text.count("}", start, end)
 
     def alone_read(self, argument: str) -> Mapping[str, Any] | None:
         if self.left <= 0:
@@ -225,7 +231,17 @@ def _names(schema: Any, depth: int) -> Iterator[str]:
             yield from _names(item, depth - 1)
 
 
+def _common(text: str, marker: str) -> int:
+    """Return the length of the longest common prefix of two strings."""
+    return len(commonprefix((text, marker)))
+
+
 def _alike(text: str, marker: str) -> bool:
     """Return whether `text` starts like `marker`, or is a part of its start."""
-    size = next((at for at, pair in enumerate(zip(text, marker, strict=False)) if pair[0] != pair[1]), None)
-    return marker.startswith(text) or size is None or size >= _LIKE
+    size = _common(text, marker)
+    return size == len(text) or size >= _LIKE
+
+
+def _damaged(text: str, marker: str) -> bool:
+    """Return whether `text` starts with `marker`, except for some characters at the start or end of the marker."""
+    return 2 * _common(text, marker) >= len(marker) >= _LIKE or text.startswith((marker[1:], marker[2:]))

@@ -374,11 +374,17 @@ def reach(grammar: Grammar, text: str, steps: int) -> int | None:
     """
     waiting: list[tuple[Rest, int]] = [((grammar.root,), 0)]
     furthest = 0
+    known: dict[tuple[int, ...], Rest] = {}
     for _ in range(steps):
         if not waiting or furthest == len(text):
             return furthest
         rest, at = waiting.pop()
         furthest = max(furthest, at)
+        # Loose matching reaches the same state in many ways. Nodes are compared by identity, so the table keeps them alive.
+        state = (at, *map(id, rest))
+        if state in known:
+            continue
+        known[state] = rest
         if not rest:
             continue
         if isinstance(rest[0], Literal | nodes.Layout):
