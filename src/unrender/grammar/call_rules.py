@@ -235,7 +235,7 @@ class CallWriter:
                 # Count nested tags with the argument's name to find the end of the value, except in string values.
                 counted = not isinstance(self.resolved(shape), Text)
                 tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
-                stops = (*tag, *self.never) if tag else self.stops
+                stops = (*tag, *self.excluded) if tag else self.stops
                 parts.append(self.told(Role.ARGUMENT, self.value(shape, stops, hint)))
             elif isinstance(part, Marker):
                 ways = (part.text, *(part.text.replace(part.core, other.text) for other in part.others))
@@ -245,13 +245,13 @@ class CallWriter:
     @cached_property
     def stops(self) -> tuple[str, ...]:
         """The strings that end an argument's value, or that it can't contain."""
-        return (*written_stops(self.calls, self.objects), *self.never)
+        return (*written_stops(self.calls, self.objects), *self.excluded)
 
     @cached_property
-    def never(self) -> tuple[str, ...]:
+    def excluded(self) -> tuple[str, ...]:
         """The strings that the parser takes for parts of damaged markers around a value."""
         doubts = CallView(self.calls).doubts
-        return doubts.never if doubts else ()
+        return doubts.excluded(closed=bool(self.arguments.closer)) if doubts else ()
 
     # A single value.
 
