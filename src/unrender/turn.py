@@ -19,7 +19,7 @@ from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCall
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, ToolCall, ToolPrompt
+from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, Tool, ToolCall, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream

@@ -15,7 +15,7 @@ from unrender.answer.literals import is_sign
 from unrender.answer.nodes import Calls, Marker, literal_of
 from unrender.dialects.intact import Read, intact_arguments, narrowed
 from unrender.dialects.remainder import Remainder, reach
-from unrender.format import Format, Slot
+from unrender.format import Format
 from unrender.limits import STANDARD, Limits
 from unrender.messages.wire import Request
 from unrender.nodes import Grammar

@@ -148,7 +148,11 @@ class _Search:
 
     def depth(self, start: int, end: int) -> int:
         """Return the number of objects that a part of the text opens and doesn't close. Values with their own closer don't count."""
-        return 0 if _closing(self.calls.arguments, "") else self.text.count("{", start, end) - self.text.count("}", start, end)
+        return (
+            0
+            if _closing(self.calls.arguments, "")
+            else self.text.count("{", start, end) - self.text.count("}", start, end)
+        )
 
     def alone_read(self, argument: str) -> Mapping[str, Any] | None:
         if self.left <= 0:
