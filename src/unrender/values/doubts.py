@@ -84,7 +84,9 @@ class Doubts:
         if not self.between:
             return False
         # A value such as `'Paris, note='Zed'` lacks a quotation mark and therefore contains the start of the next argument.
-        if self.equals in text and any(self.between + name + self.equals in text for name in missing):
+        # In `f(x, note='Zed')`, the argument is that of a call inside the value.
+        starts = (text.find(self.between + name + self.equals) for name in missing)
+        if self.equals in text and any(at >= 0 and not leaves_open(text[:at]) for at in starts):
             return True
         # A value such as `x, f(a=1` lacks the closer of its call and therefore contains the start of another call.
         begun = (text.find(f"{self.between}{tool}(") for tool in tools)
