@@ -352,6 +352,10 @@ class CodeValueScanner(Scanner):
         """True if the value failed because it has several readings."""
         return self.raw.unclear
 
+    @property
+    def wanted(self) -> str:
+        return "the end of the value" if self.closed else super().wanted
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.settled:
             return self.raw.scan(text, start, final=final)

@@ -382,8 +382,8 @@ class ArgumentReader(Cursor):
         if isinstance(suffix, Follow):
             odd, tools = call.types.odd, odd_names(machine.request._tool_names)
             any_name = suffix.among((), odd, tools)
-            names = call.types.declared if self._may_be_text(call) else () if suffix.in_code else call.types.names
-            suffix = suffix.among(names, odd, tools)
+            literal = suffix.in_code and not self._may_be_text(call)
+            suffix = suffix.among(() if literal else call.types.names, odd, tools)
             # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
             if quoted and suffix.in_code:
                 return CodeValueScanner(self._types(call), suffix, any_name, patient=machine.rereads)
