@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD
+from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD, MAX_WORDS
 from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
 from unrender.machine.events import BrokenText
 from unrender.machine.frames import Frame
@@ -266,6 +266,36 @@ class Look:
             return machine.go_to(self.target if found else machine.pc + 1)
         wanted = "the end of the output" if self.ends else OR.join(map(repr, self.markers.literals))
         return machine.go_on() if found else machine.fail(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class SkipHeader:
+    """Consumes a header with words before its last token, as in `<|channel|>final json<|message|>`.
+
+    A header is on one line, and contains neither other markers nor a recipient such as `to=f`. Otherwise, its start is text.
+    """
+
+    size: int
+    """Length of the start of the header, e.g. of `<|channel|>final`."""
+    end: str
+    """The last token of the header."""
+    ends: Finder
+    """The last token, and everything that a header can't contain."""
+    text: int
+    """Address of a `Mention`."""
+
+    def step(self, machine: Machine) -> bool:
+        buffer, at = machine.buffer, machine.at + self.size
+        reach = at + MAX_WORDS + self.ends.longest
+        found, mark = self.ends.find(buffer, at, reach)
+        if not mark and not machine.final and len(buffer) < reach:
+            return True
+        if mark != self.end or buffer[at].isalnum():
+            return machine.go_to(self.text)
+        machine.take(Role.MARKER, at)
+        machine.malformed(buffer[at:found], repr(self.end))
+        machine.take(Role.MARKER, found + len(mark))
+        return machine.go_on()
 
 
 @dataclass(frozen=True, slots=True)
