@@ -42,6 +42,8 @@ class Doubts:
     """Text between two arguments of a Python-style call. Empty for other notations."""
     equals: str
     """Text between the name and the value of an argument in a Python-style call."""
+    quote: str = ""
+    """The quotation mark around strings, if the format has no escape for it. In `'it\\'s'`, the model may have escaped the mark or not."""
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class Doubts:
         nested: bool = False,
         between: str = "",
         equals: str = "",
+        quote: str = "",
     ) -> Doubts:
         """Return an instance for the values of arguments that start with `opener`. `before` and `after` are the markers around a value.
 
@@ -68,7 +71,7 @@ class Doubts:
         again = None if nested else _again(opener.strip(), after)
         if nested and found:  # Match a complete closer that follows a prefix of itself.
             again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
-        return cls(_telling((*heads, block[0])), found, call, again, between, equals)
+        return cls(_telling((*heads, block[0])), found, call, again, between, equals, quote)
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
         """Return whether the value `text` contains other markers or parts of markers.
@@ -80,6 +83,8 @@ class Doubts:
         if text.startswith(self.heads) or text.endswith(self.tails):
             return True
         if (not closed and self.call and self.call in text) or (self.again and self.again.search(text)):
+            return True
+        if self.quote and text.startswith(self.quote) and f"\\{self.quote}" in text[:-1]:
             return True
         if not self.between:
             return False
