@@ -495,6 +495,8 @@ class Unread:
     ends: Finder | None = None
     """Finder for the closing brace and for start markers of other calls. Set only if text that looks like a call is dropped."""
     closers: Finder = NO_MARKERS
+    inside: Finder = NO_MARKERS
+    """Start markers of calls in a fence. A call of the format counts, even if the fence isn't a call in another format's syntax."""
 
     def step(self, machine: Machine) -> bool:
         if self.ends is not None and (end := self._brace(machine, self.ends)) != _NOWHERE:
@@ -503,7 +505,9 @@ class Unread:
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         end = self._again(machine, failed) if machine.rereads else failed
         # Stop at the end marker of reasoning, as in "…with <call> and</think>".
-        closed, closer = self.stops.find(machine.buffer, machine.at + 1, end + self.stops.longest)
+        fenced = machine.buffer.startswith("```", end_of(SPACE, machine.buffer, machine.at, machine.at + MAX_BLANK))
+        stops = self.inside if fenced else self.stops
+        closed, closer = stops.find(machine.buffer, machine.at + 1, end + stops.longest)
         end = closed if closer and closed < end else end
         # Wait for more text if the marker may occur again, as in `<call> <ca`.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:

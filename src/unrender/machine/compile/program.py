@@ -226,7 +226,8 @@ class _Compiler:
             return self.code.emit(Unread(hub.role, hub.at, finder, stops))
         closers = [piece for calls in self.runs for piece in calls.all_closers]
         broken = (Finder(("}", *hub.attempts)), Finder(closers)) if self.tree.cleans else ()
-        return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken))
+        inside = Finder(text for text in openers if holds_token(text))
+        return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken, inside=inside))
 
     def _calls(self, calls: Calls) -> Iterator[_Entry]:
         """Emit the code for one run of calls. Yield the addresses at which the run may start."""
