@@ -379,7 +379,11 @@ class CodeValueScanner(Scanner):
         between = text[start : end if end >= 0 else len(text)]
         if not between.strip():
             ends = self.finder.may_follow(text, end, mark, final=final) if mark else final or None
-            return start, "".join(self.said) if ends is not None else "", MORE if ends is None else DONE if ends else FAILED
+            return (
+                start,
+                "".join(self.said) if ends is not None else "",
+                MORE if ends is None else DONE if ends else FAILED,
+            )
         quotation = "".join(self.held)
         mark = self.within.decided(quotation, 0)[1]
         # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote belongs to another value, so the value ends before that quote.

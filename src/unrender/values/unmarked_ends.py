@@ -298,7 +298,6 @@ class Follow:
         return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
 
 
-
 class Brackets(Resumable):
     """Counts the open brackets in text. A bracket in a quoted string may count or not, as in `f(a=")")` and `don't (stop)`."""
 

@@ -377,7 +377,9 @@ class _Compiler:
         No other marker may start with this token. Without an end marker, the token is text, or dropped if it's meaningless.
         """
         found = _LABELLED.fullmatch(marker.core)
-        if not found or any(text.startswith(found["token"]) for text in self._markers() if text not in (marker.core, found["token"])):
+        if not found or any(
+            text.startswith(found["token"]) for text in self._markers() if text not in (marker.core, found["token"])
+        ):
             return
         token = found["token"]
         dropped = token in {it.core for it in self.tree.dropped}
