@@ -378,12 +378,10 @@ class CodeValueScanner(Scanner):
         end, mark = (self.finder.find if final else self.finder.decided)(text, start)
         between = text[start : end if end >= 0 else len(text)]
         if not between.strip():
-            ends = self.finder.may_follow(text, end, mark, final=final) if mark else final or None
-            return (
-                start,
-                "".join(self.said) if ends is not None else "",
-                MORE if ends is None else DONE if ends else FAILED,
-            )
+            follows = self.finder.may_follow(text, end, mark, final=final) if mark else final or None
+            if follows is None:
+                return start, "", MORE
+            return start, "".join(self.said), DONE if follows else FAILED
         quotation = "".join(self.held)
         mark = self.within.decided(quotation, 0)[1]
         # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote belongs to another value, so the value ends before that quote.

@@ -377,17 +377,16 @@ class _Compiler:
         No other marker may start with this token. Without an end marker, the token is text, or dropped if it's meaningless.
         """
         found = _LABELLED.fullmatch(marker.core)
-        if not found or any(
-            text.startswith(found["token"]) for text in self._markers() if text not in (marker.core, found["token"])
-        ):
+        token = found["token"] if found else ""
+        others = (text for text in self._markers() if text not in (marker.core, token))
+        if not token or any(text.startswith(token) for text in others):
             return
-        token = found["token"]
         dropped = token in {it.core for it in self.tree.dropped}
         address, role = (self.answer, Role.MARKER) if dropped else (hub.at, Role.CONTENT)
-        text = self.code.emit(Mention(len(token), address, "", role))
-        opens = OpenThought(token, text, closed=True)
+        opens = OpenThought(token, self.code.emit(Mention(len(token), address, "", role)), closed=True)
         again = Lit(marker.core, inner.role, optional=True)
-        hub.direct.setdefault(token, self.code.emit(opens, Lit(token, inner.role), again, Jump(inner.at)))
+        at = self.code.emit(opens, Lit(token, inner.role), again, Space(marker.after, inner.role), Jump(inner.at))
+        hub.direct.setdefault(token, at)
 
     def _markers(self) -> Iterator[str]:
         """Yield all markers of the format that aren't inside calls."""
