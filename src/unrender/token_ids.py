@@ -15,18 +15,20 @@ distinguished from ordinary text with the same characters, so a quoted `<|im_end
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from unrender import Event, Message, Parser
-from unrender.cache import Cache
+from unrender.cache import Cache, kept
 from unrender.format.tokens import literal_texts
+from unrender.json_values import FrozenDict
 from unrender.limits import MAX_FEW, MAX_FILE
 from unrender.prompt.encoder import Decoder, Detokenizer, PromptEncoder, added_tokens, special_ids_of
 from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
 
-__all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of"]
+__all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of", "special_texts_of"]
 
 
 class PromptTexts:
@@ -138,7 +140,8 @@ class ChunkParser:
     """A wrapper that feeds an engine's chunks to a parser: text, and the ids of its tokens.
 
     `special` maps ids of special tokens to their texts. An engine's text may lag behind its ids. If the text of a special token is missing
-    from a chunk, or a chunk has text but no ids, this text and all later text is parsed without ids.
+    from a chunk, or a chunk has text but no ids, this text and all later text is parsed without ids. If a chunk also contains the text of a
+    special token in ordinary tokens, and there is no tokenizer, only this chunk is parsed without ids.
     """
 
     __slots__ = ("_lags", "_pattern", "_special", "_tokenizer", "parser")
@@ -189,7 +192,8 @@ class ChunkParser:
         decoded = self._decoded(ids) if self._tokenizer and len(spelled) // 2 > len(found) else []
         if text and "".join(piece for piece, _ in decoded).startswith(text):
             return decoded
-        self._pattern = None
+        if self._tokenizer or not ids or Counter(found) - Counter(spelled[1::2]):
+            self._pattern = None
         return None
 
     def _decoded(self, ids: Sequence[int]) -> list[tuple[str, bool]]:
@@ -200,3 +204,10 @@ class ChunkParser:
             pieces.append((decoder.feed(id) if special is None else decoder.flush(), False))
             pieces += [(special, True)] if special is not None else []
         return [*pieces, (decoder.flush(), False)]
+
+
+@kept(1_000_000)
+def special_texts_of(tokenizer: Any) -> Mapping[int, str]:
+    """Return the texts of a tokenizer's special tokens, by id."""
+    decoder = Detokenizer(tokenizer)
+    return FrozenDict({id: decoder.text([id]) for id in special_ids_of(tokenizer)})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -15,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Slot
 from unrender.limits import STANDARD, Limits
-from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
+from unrender.machine.events import Event, Malformed
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, ToolCall, ToolPrompt
+from unrender.messages.wire import Media, Message, ReasoningField, Request, Tool, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
+from unrender.parser.broken_calls import breaks, broken_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import printable_lines
@@ -388,7 +388,7 @@ class Turn(Constrained):
 
         if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
-        broken = self._broken(text, finish_reason, policy)
+        broken = broken_call(self.parser(policy=policy), text, finish_reason, len(self.prefill))
         if broken is None or self.request.tool(broken.name) is None:
             return None
         before = text[: max(broken.start, 0)]
@@ -401,7 +401,7 @@ class Turn(Constrained):
             return None
         # Count positions from the start of the answer, including the prefill.
         prefill = len(self.prefill)
-        span = (prefill + broken.start, prefill + broken.stop)
+        span = (prefill + broken.start, prefill + broken.over)
         try:
             good = good_beginning(
                 self._generated,
@@ -410,6 +410,8 @@ class Turn(Constrained):
                 span,
                 prefill + broken.end,
                 broken.name,
+                self._read_alone,
+                () if self.request._one_call else broken.later,
                 self.limits,
                 prefill=prefill,
             )
@@ -417,40 +419,34 @@ class Turn(Constrained):
             return None
         cut = good.cut - prefill if good else 0
         # A grammar may allow more than the schema does. If the complete broken call is valid in the grammar, it can't be healed.
-        if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
+        if good is None:
+            return None
+        again = broken_call(self.parser(policy=policy), text[:cut], "length", prefill)
+        if broken.status == "complete" and again == broken:
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
-        remainder = replace(self._remainder, request=good.request, prefill=good.text, in_call=True)
+        remainder = replace(
+            self._remainder,
+            request=good.request,
+            prefill=good.text,
+            in_call=True,
+            following=good.following,
+            # If a later call is broken too, the model may make it again.
+            further=self.request if broken.further and not self.request._one_call else None,
+        )
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
-    def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
-        """Return the first broken call of an answer."""
-        parser = self.parser(policy=policy)
-        starts: dict[int, int] = {}
-        for event in parser.finish(finish_reason, text=text):
-            if isinstance(event, ToolCallStarted):
-                starts[event.index] = event.position
-            elif self._breaks(event, parser):
-                match event:
-                    case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                        # A call fails at its end, unless the parser continued after the call.
-                        start = text.find(own, max(position - len(own), 0))
-                        return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
-                    case ToolCallFinished(index=index, position=end):
-                        # If a call has no start event, it started in the prefill.
-                        start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
-                        return _Broken(name, start, end, end, "complete")
-        return None
+    _breaks = staticmethod(breaks)
 
-    def _breaks(self, event: Event, parser: Parser) -> bool:
-        """Return True if this event reports a failed call, or a complete call whose arguments violate its tool's schema."""
-        match event:
-            case Malformed(call=call):
-                return call is not None
-            case ToolCallFinished(index, "complete"):
-                with suppress(GrammarError):
-                    return bool(parser.message.tool_calls[index].problems())
-        return False
+    def _read_alone(self, text: str, tool: Tool) -> Mapping[str, Any] | None:
+        """Return the arguments of a text that is one complete, undamaged call of a tool, or None for any other text."""
+        turn = replace(self, prompt="", prefill="", request=Request(tools=(tool,)))
+        parser = turn.parser(policy=Policy(repair="none"))
+        events = parser.finish("stop", text=text)
+        calls = parser.message.tool_calls
+        if len(calls) != 1 or any(isinstance(event, Malformed) for event in events):
+            return None
+        return calls[0].arguments if calls[0].status == "complete" and not calls[0].problems() else None
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -582,18 +578,6 @@ class Turn(Constrained):
     @property
     def _generated(self) -> Format:
         return generated_format(self.format, self.prefill)
-
-
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    """A call that failed or violates its tool's schema. Positions are character indexes in the answer."""
-
-    name: str
-    start: int
-    end: int
-    """Position at which parsing failed."""
-    stop: int
-    status: CallStatus
 
 
 _REST_STEPS = 20_000
