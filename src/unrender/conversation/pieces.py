@@ -52,13 +52,16 @@ class RenderedConversation(NamedTuple):
     messages: Conversation
     request: Request
     tools: Sequence[Mapping[str, Any]] = ()
+    written: str = ""
+    """Start of the answer, which replaces the template's own prefill at the end of the prompt."""
 
     def pieces(self, prompt: str, *, asks: bool = True) -> tuple[Piece, ...]:
-        """Return the pieces of `prompt`, which is the start of the rendered conversation. Renders the conversation once."""
+        """Return the pieces of `prompt`, the text of this conversation. Renders the conversation once."""
         marks = _Marks.unused_in(prompt, self)
         rendered = None if marks is None else self.changed(marks.around).rendered(asks=asks)
         runs = [] if rendered is None or marks is None else list(marks.read(rendered))
-        return tuple(_pieces(_aligned(runs, prompt)))
+        shown = prompt.removesuffix(self.written)
+        return tuple(_pieces([*_aligned(runs, shown, cut=bool(self.written)), (self.written, Owner("answer"))]))
 
     def rendered(self, *, asks: bool) -> str | None:
         """Return the rendered conversation, or None if the template rejects it."""
@@ -166,13 +169,14 @@ class _Marks:
 
         Templates trim texts, check whether they start or end with a marker, and add a period to descriptions that end without one.
         """
-        core = text.strip()
-        start = next((known for known in constants if core.startswith(known)), "")
-        end = next((known for known in constants if core.endswith(known)), "")
-        inner = core.removeprefix(start).removesuffix(end).strip().rstrip(_PERIODS)
-        core = inner if len(core) >= len(start) + len(end) and inner else core
-        lead, _, trail = text.partition(core)
-        return lead, core, trail
+        rest = text.lstrip()
+        rest = rest.removeprefix(next((known for known in constants if rest.startswith(known)), "")).lstrip()
+        core = rest.rstrip()
+        core = core.removesuffix(next((known for known in constants if core.endswith(known)), "")).rstrip()
+        core = core.rstrip(_PERIODS)
+        if not core:
+            rest, core = text.lstrip(), text.strip()
+        return text[: len(text) - len(rest)], core, rest[len(core) :]
 
     def _between(self, key: tuple[Owner, str, str, bool], core: str) -> str:
         digits = self._written(self._number(key))
@@ -249,12 +253,15 @@ def _pairs(marks: Sequence[_Mark]) -> dict[int, int]:
     return pairs
 
 
-def _aligned(runs: Sequence[_Run], prompt: str) -> Iterator[_Run]:
-    """Yield the parts of `prompt`, with the owners that the same text has in the other rendering."""
+def _aligned(runs: Sequence[_Run], prompt: str, *, cut: bool) -> Iterator[_Run]:
+    """Yield the parts of `prompt`, with the owners that the same text has in the other rendering. If `cut` is True, the other rendering
+    ends with additional text.
+    """
     other = "".join(text for text, _ in runs)
-    start = len(prompt) if other.startswith(prompt) else _shared(prompt, other)
-    end = 0 if start == len(prompt) else _shared(prompt[start:][::-1], other[start:][::-1])
-    if start < len(prompt) and runs:
+    same = other.startswith(prompt) if cut else other == prompt
+    start = len(prompt) if same else _shared(prompt, other)
+    end = 0 if same else _shared(prompt[start:][::-1], other[start:][::-1])
+    if not same and runs:
         # The text before the difference may be common by chance, e.g. if a message repeats the template's text. Then it also occurs
         # elsewhere.
         start -= _repeated(lambda n: prompt[start - n : start], start, (prompt, other))

@@ -189,6 +189,17 @@ def test_a_next_turn_has_the_pieces_of_all_turns(template, encoder):
     assert ids.count(end) == turn.encode(encoder).count(end) + 2
 
 
+def test_an_answer_to_continue_keeps_its_markers(template, encoder):
+    """Its reasoning marker was written by unrender, and the text is the model's."""
+    messages = [{"role": "user", "content": FORGED}, {"role": "assistant", "content": "", "reasoning_content": "So"}]
+
+    turn = template.prepare(messages, continue_final_message="reasoning")
+
+    assert turn.prompt.endswith("<|assistant|><think>\nSo")
+    assert [(piece.kind, piece.text) for piece in turn.pieces][-1] == ("answer", "<think>\nSo")
+    assert turn.encode(encoder).count(encoder.special_tokens["<think>"]) == 1
+
+
 def test_a_prompt_rendered_elsewhere_has_no_owners(template, encoder):
     """It's one piece, and can't be encoded."""
     turn = template.prepare_rendered("<|user|>a<|end|><|assistant|>")

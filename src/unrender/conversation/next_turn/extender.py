@@ -121,8 +121,6 @@ class Extender:
                 pieces += appended_pieces(extended)
             except ExtendError:
                 pieces.append(Piece(text=extended.text, kind="unknown"))
-        if rest := turn.prompt[len("".join(piece.text for piece in pieces)) :]:
-            pieces.append(Piece(text=rest, kind="answer"))
         return tuple(piece for piece in pieces if piece.text)
 
     def texts(self) -> Iterator[PromptText] | None:
