@@ -383,6 +383,7 @@ class CallView:
             nested=tags is not None and bool(tags.item),
             between=arguments.separator.text if arguments.in_code else "",
             equals=before + codec.string_open,
+            quote=codec.string_close if len(codec.string_close) == 1 and not codec.escapes else "",
         )
 
     # The end of a call.

@@ -180,6 +180,8 @@ class CallWriter:
         kept = [option for option in options if option not in (shapes.Null(), shapes.Constant("null"))]
         if kept:
             yield Property(item.name, union(kept), item.required and len(kept) == len(options))
+        elif item.required:
+            self.report(self.path(f"{self.hint}-{item.name}"), "required", "the format has no text for null")
 
     def rule(self, name: str, node: Node) -> Ref:
         return self.rules.add(f"{self.hint}-{name}", node)
