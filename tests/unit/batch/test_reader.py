@@ -69,7 +69,7 @@ def test_token_ids_tell_quoted_markers_from_calls():
         {"token_ids": [[*tokens, tokenizer.token_to_id("<pad>")]]},
     ):
         read = reader(batch)
-        assert read["content"] == [call]
+        assert read["content"] == [quoted]
         assert len(json.loads(read["tool_calls"][0])) == 1
     assert len(json.loads(reader({"text": [text]})["tool_calls"][0])) == 2
 
