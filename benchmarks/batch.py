@@ -31,10 +31,10 @@ from unrender.format import Format
 
 SIZE = 500
 ROWS = 1_000
-"""Of one record batch."""
+"""Rows of one record batch."""
 TOOLS = [tool.to_openai() for tool in TEN_TOOLS.tools or ()]
 BAR, SCALING_BAR, START_BAR = 20_000, 0.9, 1.0
-"""Answers a second over two processes, what two processes read over twice what one does, and seconds to the first answer."""
+"""Required answers per second in two processes, speed-up of two processes, and seconds until the first answer."""
 
 Answer = tuple[str, str, list[tuple[str, Any]]]
 """Reasoning, content, and the calls' names and arguments."""
@@ -160,7 +160,7 @@ PARSERS: dict[str, tuple[str, Callable[[Case], ReadText]]] = {
     "vLLM": ("vllm.parser.parser_manager", vllm_text),
     "SGLang": ("sglang.srt.function_call.function_call_parser", sglang_text),
 }
-"""Modules that have to be importable, and makers of the function that reads one text."""
+"""Required modules, and a function that creates the reader of a text."""
 
 
 def through_arrow(reader: Reader) -> Callable[[pa.RecordBatch], pa.RecordBatch]:

@@ -53,7 +53,7 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "gateway, offered": ("offered", {}),
     "gateway, grammar": ("plain", {"tool_choice": "required"}),
 }
-"""For each way of asking: the model's name at the gateway, or llama.cpp, and parameters of the request."""
+"""For each way of prompting, the model's name at the gateway or llama.cpp, and request parameters."""
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 _LIMIT = 256
 """Maximum number of tokens of an answer."""

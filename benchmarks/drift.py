@@ -51,11 +51,12 @@ PARSERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "tencent": (("hunyuan_v3", "hy_v3", "hunyuan_a13b"), ("hunyuan",)),
     "ibm-granite": (("granite",), ()),
 }
-"""The beginning of a template's name → the parsers that vLLM and SGLang name for it; the first that is registered is taken."""
+"""Prefixes of template names, and the parsers that vLLM and SGLang document for them. The first registered one is used.
+"""
 
 Calls = list[tuple[str, Any]]
 Read = Callable[[Mapping[str, Any]], Calls | None]
-"""A row → the calls in it; None where the reader has no parser for its family."""
+"""Returns the calls in a row; None if the reader has no parser for its family."""
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ import run as tasks  # noqa: E402
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = tuple(ROOT / "docs" / "explanation" / name for name in ("performance.md", "why.md"))
 _QUIET, _PATIENCE = 0.1, 60
-"""The share of the processors that others may use when a step begins, and the seconds to wait for that."""
+"""Maximum processor share of other programs when a step starts, and the seconds to wait for it."""
 _BLOCK = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- figures:end -->)", re.DOTALL)
 
 Found = Mapping[str, Any]
@@ -50,7 +50,7 @@ class Step:
     script: str
     arguments: Sequence[str] = ()
     packages: Sequence[str] = ()
-    """Packages of others that are measured; their versions are stated."""
+    """Other packages whose versions are reported."""
 
 
 STEPS: Mapping[str, Step] = {
@@ -212,7 +212,7 @@ SUITE_RESULTS: Mapping[str, str] = {
     "SGLang": "189 of 448",
     "transformers": "33 of 48",
 }
-"""The results that CanIToolCall 0.1.1 publishes for other systems: passed outputs, of those that the system supports."""
+"""CanIToolCall 0.1.1's published results of other systems: passed outputs and supported outputs."""
 
 
 def _offered(drift: Mapping[str, Found]) -> Found:

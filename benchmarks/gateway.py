@@ -52,10 +52,10 @@ ALONE = {
 _SETTLED = 2.0
 """Seconds after the first token of the last stream."""
 _RAMP = 300
-"""Requests a second, until all streams have begun."""
+"""Requests per second until all streams have started."""
 _SLOW = ("litellm", "vllm")
 _FIRSTS = 60
-"""Requests, one after the other, whose first byte is timed."""
+"""Number of sequential requests for measuring the time to the first byte."""
 
 
 def family(pid: int) -> list[Path]:

@@ -30,10 +30,10 @@ _WORDS = 50_000
 _BYTES = 256
 """The id of the first word."""
 _STEP = 0.02
-"""Seconds that a step of an engine takes when it has many streams."""
+"""Duration of an engine step with many streams, in seconds."""
 _ADD, _ABORT, _UTILITY = b"\x00", b"\x01", b"\x03"
 _LIMIT = 1
-"""That an answer has as many tokens as it may, in vLLM's numbers."""
+"""The finish reason `length`, as a number in vLLM."""
 
 
 class Worded(Heard):

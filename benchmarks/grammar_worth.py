@@ -47,9 +47,9 @@ MODES: Mapping[str, Start] = {
     "without": lambda stack, path: gateway(stack, path, "--constrain", "never"),
     "llama.cpp's own": llama_cpp,
 }
-"""Servers that are measured side by side."""
+"""Servers that are compared."""
 ATTEMPT = {"temperature": 0, "seed": 1, "max_tokens": 120}
-"""With a seed nothing is generated a second time."""
+"""The number of attempts. With a fixed seed, a retry gives the same text."""
 
 Call = tuple[str, Mapping[str, Any]]
 

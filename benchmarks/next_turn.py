@@ -56,9 +56,9 @@ TURNS = 20
 COSTS = (2, 20, 200, 500)
 """The turns whose cost is measured."""
 READS = 2000
-"""Tokens a second that the scripted engine reads."""
+"""Prompt tokens per second that the scripted engine reads."""
 TOKEN = 4
-"""Characters of a token, roughly."""
+"""Approximate number of characters per token."""
 NAME = "get_weather"
 TOOL = {
     "type": "function",
@@ -79,9 +79,9 @@ CASES = {
     "as the template writes them, not sent back": (False, False),
     "with deviations, not sent back": (True, False),
 }
-"""Ways in which answers are written and come back → with deviations, with reasoning."""
+"""Kinds of answers and histories, and whether they have deviations and reasoning."""
 Prompts = tuple[str, str, str]
-"""The last prompt, the answer to it, and the next prompt."""
+"""The last prompt, its answer, and the next prompt."""
 
 
 def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) -> str:
@@ -158,11 +158,11 @@ class Kept:
     case: str
     way: str
     all: int
-    """Templates of which every prompt begins with the last one and the answer."""
+    """Number of templates for which every prompt starts with the last one and the answer."""
     some: int
     none: int
     share: float
-    """The share of a prompt that the engine has seen: the median of templates."""
+    """The share of a prompt that is in the engine's cache, as the median of templates."""
 
 
 def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[Kept]:
@@ -314,7 +314,7 @@ class First:
 
     seconds: float
     read: int
-    """Tokens of the prompt that the engine has read for it."""
+    """Number of prompt tokens that the engine had to read."""
 
 
 def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -> dict[str, dict[str, First]]:

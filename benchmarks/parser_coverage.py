@@ -48,9 +48,9 @@ ANSWERS = (
 )
 
 Split = Callable[[str], tuple[str, str]]
-"""An answer → reasoning, and the rest."""
+"""Splits an answer into reasoning and the rest."""
 Read = Callable[[str], tuple[str, list[tuple[str, Any]]]]
-"""The rest → content, and calls."""
+"""Splits the rest into content and calls."""
 
 
 @dataclass(frozen=True, slots=True)

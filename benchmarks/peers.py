@@ -27,9 +27,9 @@ from streaming import AS_WRITTEN, CASES, CHUNK, Case, best
 
 LENGTHS = (1_000, 4_000, 16_000, 64_000)
 COMMON = 16_000
-"""The greatest length that every peer reads."""
+"""The maximum length that every peer reads."""
 PATIENCE = 30.0
-"""Seconds that one reading is allowed, going by the length before."""
+"""Maximum seconds for one reading, extrapolated from the previous length."""
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class Row:
     title: str
     costs: dict[str, dict[int, float]]
     arrival: dict[str, str]
-    """For each reader, whether arguments come in pieces or whole."""
+    """For each reader, whether arguments arrive in pieces or whole."""
 
     def lines(self, lengths: tuple[int, ...]) -> Iterator[str]:
         """Yield the row of each reader: µs for each length, growth, cost over ours, and arrival."""

@@ -22,12 +22,12 @@ from unrender.machine.events import ArgumentsText, ContentText, Event, Reasoning
 from unrender.parser.streaming import Parser
 
 MARKERS = re.compile(r"(</?(?:think|tool_call)>)")
-"""One token each for the models that write them, e.g. Qwen3."""
+"""Markers that are single tokens for models such as Qwen3."""
 VLLM_TOOL_PARSERS = {ToolMode.JSON_NATIVE: "hermes", ToolMode.TAG_WITH_TAGGED: "qwen3_coder"}
 SGLANG_TOOL_PARSERS = {ToolMode.JSON_NATIVE: "qwen25", ToolMode.TAG_WITH_TAGGED: "qwen3_coder"}
 
 Run = Callable[[], Iterator[Any]]
-"""Reads the text once, with a new parser; yields what that gives out, a token at a time."""
+"""Reads the text once with a new parser, one token at a time, and yields the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Reader:
 
     name: str
     module: str
-    """The module that must be importable; its first part is the distribution."""
+    """The required module. Its first part is the name of the distribution."""
     prepare: Callable[[Case, list[str]], Run]
     pieces: Callable[[Any], Iterator[Piece]]
 

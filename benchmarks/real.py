@@ -43,7 +43,7 @@ TEMPLATE = """\
 {{- '<|im_end|>\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
-"""Names alone, so that the tools of every count fit."""
+"""A template that lists only the names of tools, so that any number of tools fits."""
 VERBS = ("get", "list", "find", "make", "send", "move", "drop", "open", "read")
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 SCHEMAS: tuple[Mapping[str, Any], ...] = (

@@ -16,7 +16,7 @@ COMMON: Mapping[str, Mapping[str, Any]] = {
     "--show": {"action": "store_true", "help": "print each answer that differs from the known one"},
     "--json": {"type": Path, "metavar": "FILE", "help": "also write the results to a file"},
 }
-"""Arguments that several benchmarks have."""
+"""Arguments shared by several benchmarks."""
 
 
 def arguments(doc: str | None, *common: str, **own: Any) -> Namespace:

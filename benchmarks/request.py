@@ -36,13 +36,13 @@ ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = sorted((ROOT / "tests" / "templates").rglob("*.jinja"))
 COUNTS = (1, 10, 20, 50, 100)
 NEVER_SEEN = 20
-"""The number of tools for which the bar of cold grammars holds."""
+"""Number of tools for which the limit of cold grammars applies."""
 COLD_BAR, KNOWN_BAR = 0.5, 0.4
-"""Milliseconds of a grammar for each tool: with schemas never seen, and with known ones."""
+"""Maximum milliseconds of a grammar per tool, with new schemas and with known ones."""
 ANSWER_BARS = {"turn.parse, 500 characters": 60, "turn.parser()": 30, "parser.copy()": 10}
-"""Microseconds."""
+"""Maximum microseconds for an answer."""
 ANALYSIS_BAR = 60
-"""Milliseconds for all but a handful of templates."""
+"""Maximum milliseconds for all but a few templates."""
 HELLO = [{"role": "user", "content": "What is the weather in Rome? " * 20}]
 PROSE = ("Rain is likely in the north, with 3 < x < 7 mm by noon. " * 9)[:500]
 PARAMETERS = {
@@ -149,7 +149,7 @@ class Written:
     dialect: str
     cold: dict[int, float]
     known: dict[int, float]
-    """The same where the schemas have been read for other tools."""
+    """The same with schemas that other tools have already used."""
     warm: float
 
     def lines(self) -> Iterator[str]:

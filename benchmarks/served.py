@@ -36,12 +36,12 @@ class Said:
     tokens: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Those of the prompt that the engine did not read again."""
+    """Prompt tokens that were in the engine's cache."""
     first: float = 0.0
     """Seconds from the request to the first token."""
     seconds: float = 0.0
     cpu: float = 0.0
-    """Processor seconds of the server."""
+    """Processor seconds used by the server."""
 
     @property
     def rate(self) -> float:

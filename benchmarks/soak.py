@@ -36,21 +36,21 @@ from live import free_port  # noqa: E402
 from streams import STREAMED, Broken, added_up, frames, said  # noqa: E402
 
 IDLE = 3.0
-"""Seconds of silence that the gateway grants the engine."""
+"""Seconds of silence that the gateway allows the engine."""
 TICK = 0.1
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the clock."""
 SAMPLE = 2.0
-"""Seconds between two looks at memory."""
+"""Seconds between two memory samples."""
 GROWTH = 1.1
-"""The factor by which the last quarter of a run may hold more memory than the second."""
+"""Maximum memory of the last quarter of a run, relative to the second quarter."""
 SLACK = 8 << 20
-"""Bytes more that are none of a leak."""
+"""Additional bytes that don't count as a leak."""
 FAULTS: Mapping[str, tuple[int, int]] = {
     "none": (12, 200), "call": (6, 200), "slow": (2, 200), "once": (3, 200), "leave": (4, 0), "reader": (2, 200),
     "cut": (2, 0), "garbage": (2, 0), "bytes": (1, 0), "error": (1, 0), "silent": (1, 0), "500": (1, 502), "400": (1, 400), "503": (1, 503),
     "long": (1, 400),
 }  # fmt: skip
-"""Faults → how often they come, and the status; 0 where it begins well and then goes wrong."""
+"""Faults with their frequency and status. With status 0, the fault occurs during the stream."""
 STATUSES = {
     "500": (500, "out of memory"),
     "400": (400, "no such grammar"),
@@ -62,7 +62,7 @@ MIDDLE: Mapping[str, bytes] = {
     "bytes": b'data: {"content": "\xff\xc3"}\n\n',
     "error": b'data: {"error": {"code": 500, "message": "out of memory"}}\n\n',
 }
-"""Bytes that the engine sends in the middle."""
+"""Bytes that the engine sends in mid-stream."""
 _ASKED = re.compile(rb"stream (\d+) tokens (\d+) fault (\w+) at (\d+)")
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _TOOL = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -79,7 +79,7 @@ class Engine:
 
     rate: float
     met: set[bytes] = field(default_factory=set)
-    """The streams that were asked for already: a fault that happens once is over then."""
+    """Streams that were already requested. A fault occurs only once for each."""
     open: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -218,7 +218,7 @@ class Soak:
     count: int = 0
     memory: list[int] = field(default_factory=list)
     stood: float = 0.0
-    """Seconds for which this process stood still at most: the engine in it was silent as long, which the gateway is right to break off."""
+    """Longest pause of this process in seconds. Its engine is silent meanwhile, so the gateway may abort the stream."""
 
     async def client(self, session: aiohttp.ClientSession) -> None:
         """Ask one thing after the other until time is over."""

@@ -43,7 +43,7 @@ CHUNK = 4
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
 STREAMS = 1_000
 CONTENT_BAR, ARGUMENTS_BAR = 3.0, 4.5
-"""The times that a chunk may cost what it costs the parser that does nothing."""
+"""Maximum cost of a chunk, relative to a parser that does nothing."""
 
 TURN = TurnTexts(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n")
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
@@ -123,7 +123,7 @@ class Case:
     request: Request
     write: Callable[[int], str]
     bar: float
-    """The times that it may cost what it costs the parser that does nothing."""
+    """Maximum cost relative to a parser that does nothing."""
     policy: Policy = Policy()  # noqa: RUF009 -- frozen
 
 
@@ -212,7 +212,7 @@ class Row:
     costs: dict[int, float]
     nothing: dict[int, float]
     ratio: float
-    """The median of the ratios at the longest output."""
+    """The median ratio at the longest output."""
 
     def line(self) -> str:
         """Return the row as the table shows it: growth, and the ratio to the parser that does nothing."""

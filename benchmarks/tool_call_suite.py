@@ -62,9 +62,9 @@ TEMPLATES = {
     "zai-org/GLM-4.5": "GLM-4.6",
     "zai-org/GLM": "GLM-4.7-Flash",
 }
-"""The beginning of a model's name → the template that is taken; the first that fits counts."""
+"""Prefixes of model names, and their templates. The first match counts."""
 DECLARED = {"deepseek-ai/DeepSeek-V4.1": "dsml-calls", "deepseek-ai/DeepSeek-V4": "dsml-tool-calls"}
-"""The same for models that ship no template → the declared format."""
+"""Prefixes of names of models without a template, and their declared formats."""
 _PIECE = re.compile(r"\s?\w{1,5}|\s+|[^\w\s]")
 
 

@@ -50,7 +50,7 @@ ORDER = (
     ),
     *("prompt", "prefill", "is_continuation", "known_ids", "policy", "strict", "text", "finish", *READ),
 )
-"""The fields of a row, in the order in which a reader wants them."""
+"""The fields of a row in reading order."""
 
 
 def main() -> None:

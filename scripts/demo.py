@@ -27,9 +27,9 @@ from environment import Environment
 
 TOOLS = Environment.named("tools")
 PIECE, PAUSE = 20, 0.05
-"""Bytes and seconds: the pace of the answer that was written here."""
+"""Bytes and seconds: the pace of the prepared answer."""
 LLAMA = ("--only-binary", "xllamacpp", "--group", "engines")
-"""Options of pip: llama.cpp is not built here, since that takes long, and a compiler."""
+"""Pip options that prevent building llama.cpp, which takes long and needs a compiler."""
 
 TEMPLATE = "GLM-4.6.jinja"
 ANSWER = """

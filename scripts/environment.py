@@ -40,7 +40,7 @@ class Environment:
 
     folder: Path
     install: Sequence[Sequence[str]] = field(default_factory=tuple)
-    """Arguments of pip, one list for each call."""
+    """Pip arguments, one list for each call."""
 
     @staticmethod
     def named(name: str, suffix: str = "") -> Environment:

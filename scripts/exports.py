@@ -51,9 +51,9 @@ purpose. Answers that work only with TRL's: {lost}."""
 _SAMPLES = 2
 """Random answers for each axis of `verify`."""
 _CHUNK = 3
-"""Characters: shorter than every marker."""
+"""Number of characters, fewer than in any marker."""
 _LEAST_MARKER = 3
-"""Characters: what is shorter is not a marker but punctuation."""
+"""Minimum characters of a marker. Shorter text is punctuation."""
 
 _SAID, _THOUGHT = "It rains.", "Let me look."
 _STRINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -193,7 +193,7 @@ class Found:
 
     whole: str
     chunks: str
-    """Fed with a few characters at a time."""
+    """The result of feeding a few characters at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ class Reading:
     text: str
     meant: str
     ours: Found | None
-    """None where ours is refused."""
+    """None if our export is refused."""
     theirs: Found
 
 
@@ -214,7 +214,7 @@ class Comparison:
 
     pair: Pair
     refusal: str = ""
-    """Why there is no response template of ours."""
+    """The reason why there is no response template of ours."""
     readings: tuple[Reading, ...]
 
 

@@ -39,10 +39,10 @@ SUITE_FOLDER = "json/tests/draft2020-12"
 REMOTES = "json/remotes"
 VOCABULARY = ROOT / ".cache" / "vocabulary" / "o200k_base.tiktoken"
 CARRIER = "litellm==1.80.0"
-"""Its wheel carries the vocabulary, under the SHA-1 of its address; nothing of it is installed."""
+"""The wheel with the vocabulary, under the SHA-1 of its address. It isn't installed."""
 CARRIED = "litellm/litellm_core_utils/tokenizers/fb374d419588a4632f3f557e76b4b70aebbca790"
 RECORDED = Path(sys.prefix) / "vllm-tests"
-"""vLLM's tests, and in `records.jsonl` what they read."""
+"""vLLM's tests, with the texts that they parse in `records.jsonl`."""
 
 
 class FetchError(Exception):

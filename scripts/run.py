@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from environment import ROOT, TABLE, Environment, variables
 
 _NEWEST = "-newest"
-"""The end of the names of folders of environments with the newest releases."""
+"""Suffix of environment folders with the newest releases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ MOVED: Mapping[str, str] = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security-policy.md",
 }
-"""Files beside docs/ that are pages of the site; links to others lead to pages that show the file."""
+"""Files outside docs/ that are pages of the site. Links to other files point to pages that show the file."""
 REDIRECTS: Mapping[str, str] = {
     "tutorial/gateway": "howto/serve.html",
     "reference/words": "glossary.html",
@@ -114,11 +114,11 @@ REDIRECTS: Mapping[str, str] = {
     "reference/trl": "howto/training-masks.html#in-trl",
     "reference/versioning": "dev/contributing.html#versions-and-deprecation",
 }
-"""Old addresses of pages that others have taken in, and where their text is now."""
+"""Old addresses of merged pages, and the place of their text now."""
 SHOWN = "source"
 """The folder of the pages that show a file."""
 UNFOUND = (f"{SHOWN}/", "changelog.md")
-"""Pages that the search leaves out: what is of no use now makes it slow, and its results long."""
+"""Pages excluded from the search, which they would make slow and its results long."""
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -132,7 +132,7 @@ _TAGS = re.compile(
     "|table|tbody|td|th|thead|tr|ul"
 )
 _OURS = re.compile(r"^Written by `scripts/\w+\.py`; do not edit\.\s*", re.MULTILINE)
-"""A generated page's words to those who would change it, not to those who read it."""
+"""Text in a generated page for its authors, not for readers."""
 _LIST = re.compile(r"(?<=:)\n(?=- )")
 _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
 
@@ -146,7 +146,7 @@ _CALLS: Mapping[str, tuple[str, str]] = {
     "tag_with_json": ("JSON arguments", "calls json"),
     "tag_with_tagged": ("tagged arguments", "calls tagged"),
 }
-"""Each mode of calls in the gallery's words, and the chips that find it."""
+"""Each mode of calls in the gallery's words, and the chips that filter for it."""
 _CHIPS: Mapping[str, str] = {
     "reasoning": "Reasoning",
     "calls": "Tool calls",
@@ -166,7 +166,7 @@ BY_USE: Mapping[str, Sequence[str]] = {
         "UnrenderError", "TemplateError", "RequestError", "ParseError", "GrammarError", "UnrenderWarning",
     ),
 }  # fmt: skip
-"""The names of `unrender` in the order in which a reader meets them, under headings."""
+"""The names of `unrender` under headings, in the order of use."""
 CALLED = frozenset({"Policy", "Limits"})
 """The classes of `unrender` that users construct."""
 USUAL: Mapping[str, str] = {
@@ -179,7 +179,7 @@ USUAL: Mapping[str, str] = {
     "Turn.openai_chunks": "OpenAI's chunks for a client",
     "Message.to_openai": "the message for OpenAI's API, and for the next `prepare`",
 }
-"""Calls that most programs make, in order, and their results."""
+"""Calls that most programs make, in order, with their results."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
@@ -415,7 +415,7 @@ def _page_by_use() -> str:
 
 
 FILMED = ("Qwen3", "gpt-oss", "DeepSeek V3.2", "Kimi K2 Thinking", "GLM 4.7", "Gemma 4", "MiniMax M3")
-"""The models of the film on the home page, by the names of the playground's examples."""
+"""The models in the film on the home page, by their names in the playground's examples."""
 _FILLED: Mapping[str, str] = {
     "reasoning": "I should check.",
     "content": "Let me look.",

@@ -28,7 +28,7 @@ STREAMED = ("extract_tool_calls_streaming", "extract_reasoning_streaming", "pars
 _MARKER = re.compile(r"[\"'](<[|｜]?[^<>\s=\"'{}\\]+>|\[/?[A-Z_]+\]|functools)[\"']")
 _records: list[dict[str, Any]] = []
 _streams: dict[int, tuple[Any, dict[str, Any]]] = {}
-"""Text that each parser has streamed so far in this test; with the parser, so that no other can have its id."""
+"""The text that each parser has streamed in this test. Keeping the parser prevents reuse of its id."""
 _depth = 0
 
 

@@ -33,7 +33,7 @@ WHOLE = {
     ),
     "named": (NAMED, '[CALL]plan[ARGS]{"title": "Tea", "hour": 12}[/CALL]'),
 }
-"""By format: how the template writes a call, and one call that is whole."""
+"""For each format, the template's text of a call, and one complete call."""
 PROPERTIES = {"title": {"type": "string"}, "hour": {"type": "integer"}}
 SCHEMA = {"type": "object", "properties": PROPERTIES, "required": ["title", "hour"], "additionalProperties": False}
 TOOLS = [

@@ -85,7 +85,7 @@ GIVEN: dict[str, Any] = {
     "role": Role.CONTENT,
     "special": {1: "<s>"},
 }
-"""A right value for each argument that has no default."""
+"""A valid value for each argument without a default."""
 
 
 def answered() -> Rollout:
@@ -101,7 +101,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "unrender.batch.Reader": {"source": TEMPLATE},
     "unrender.openai.Completion.body": {"messages": [GIVEN["message"]]},
 }
-"""Right values of a function whose arguments have the names of others."""
+"""Valid values for a function whose argument names mean something else elsewhere."""
 
 OWNERS: dict[str, Callable[[], Any]] = {
     "ChatTemplate": lambda: TEMPLATE,
@@ -123,7 +123,7 @@ OWNERS: dict[str, Callable[[], Any]] = {
     "Rollout": answered,
     "unrender.training.Rollout.sampled": lambda: Rollout(TEMPLATE, Named(), [USER]),
 }
-"""An object of each class with methods that take arguments."""
+"""An object of each class that has methods with arguments."""
 RESULTS = {
     *(
         "AnswerStream",
@@ -146,7 +146,7 @@ ELSEWHERE = (
     "unrender.probe",
     "unrender.training.TrainingRow",
 )
-"""Names that need an engine or a trainer, or that are tested with theirs."""
+"""Names that need an engine or a trainer, or are tested with theirs."""
 WRONG = ["wrong", Path("no/such/path"), None, [1], 3]
 
 

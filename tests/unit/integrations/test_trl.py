@@ -20,7 +20,7 @@ from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.integrations.trl import install, masked, rollout_func
 
 CODE = (Path(__file__).resolve().parents[2] / "templates" / "python-calls.jinja").read_text(encoding="utf-8")
-"""No response template reads its calls, which are code."""
+"""A template whose calls are code, which no response template can read."""
 TOOL = {
     "type": "function",
     "function": {"name": "now", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},

@@ -127,7 +127,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("calls-repaired", {"writes": every(3, lambda text: text.replace("<tool_call>", "<tool_call>\n<tool_call>"))}),
     ("unsteady", {"writes": lambda text, task, number: f"{text} {number}" if task.name == "free" else text}),
 ]  # fmt: skip
-"""Causes, each with a server that has this fault. The first cause of the report has to be this one."""
+"""Each cause with a server that has the fault. It must be the first cause in the report."""
 FIRST = [next(at for at, (other, _) in enumerate(FAULTS) if other == name) for name, _ in FAULTS]
 """For each fault, the first one with the same cause."""
 
@@ -169,7 +169,7 @@ OWN = [
     "forced-open",
     "closed-turns",
 ]
-"""Templates of the tests, with other syntaxes."""
+"""Test templates with other syntaxes."""
 
 
 @pytest.mark.parametrize("server", HEALTHY, ids=lambda server: "-".join(server) or "plain")

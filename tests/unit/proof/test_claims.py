@@ -21,7 +21,7 @@ from unrender.proof.reading import Witness
 from unrender.verify import Verdict, verify
 
 GLUED = beside(__file__, "glued.jinja")
-"""Only the prompt writes all of the arrows before a call."""
+"""A template in which only the prompt writes all the arrows before a call."""
 
 
 def witness(name: str) -> Witness:
