@@ -1,4 +1,4 @@
-"""Planted faults, each of which has to be named, and healthy servers, which must not be blamed."""
+"""Planted faults that the report must name, and healthy servers that it must not blame."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def first_call(text: str) -> str:
 
 
 def in_texts(calls: Sequence[Any]) -> list[Any]:
-    """Return calls whose arguments are all texts."""
+    """Return calls whose arguments are all text."""
     return [(name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls]
 
 
@@ -174,7 +174,7 @@ OWN = [
 
 @pytest.mark.parametrize("server", HEALTHY, ids=lambda server: "-".join(server) or "plain")
 def test_healthy_servers_are_not_blamed(server: dict[str, Any]) -> None:
-    """A healthy server has no causes, of whatever kind it is, and with whatever it doesn't tell."""
+    """A healthy server of any kind has no causes, whatever information it lacks."""
     assert [(cause.name, cause.evidence) for cause in probed(**server).causes] == []
 
 
