@@ -1,11 +1,12 @@
-"""Calls that a very small model begins: written freely, healed where they break, and held to a grammar from their start.
+"""Calls started by a very small model: free, healed where they break, and constrained by a grammar from the start.
 
 python benchmarks/healing.py [FILE.gguf] [--tasks 200] [--show] [--json FILE]
 
-Strategy: the tasks are those of `grammar_worth.py` that ask for a call, judged alike. The example model begins no call by itself, so a call is
-begun under a grammar, up to the first key of its arguments. That is the end of the prompt, and llama.cpp's server completes it. *healed* stops
-the engine when a call breaks, cuts it where it was good, and lets the model go on from there under the grammar of the rest
-(`Turn.heal`), at most twice an answer, as the gateway does. Tokens and seconds are those of all that was asked for an answer, on average.
+Strategy: the tasks are those of `grammar_worth.py` that need a call, judged in the same way. The example model starts
+no call by itself, so a call is started under a grammar, up to the first key of its arguments. That is the end of the
+prompt, and llama.cpp's server completes it. *healed* stops the engine when a call breaks, cuts the call after its valid
+part, and continues under the grammar of the rest (`Turn.heal`). It does so at most twice per answer, as the gateway
+does. Tokens and seconds are averages per answer, over all its requests.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MOST_HEALS = 2
 
 
 class Engine:
-    """A server of llama.cpp, and what was asked of it."""
+    """A llama.cpp server with counters of its requests."""
 
     def __init__(self, server: Server) -> None:
         self._address = f"http://127.0.0.1:{server.port}/completion"
@@ -39,7 +40,7 @@ class Engine:
         self.heals = 0
 
     def complete(self, prompt: str, stop: Sequence[str] = (), grammar: str = "") -> Generator[tuple[str, str | None]]:
-        """Yield pieces of a completion, each with the reason why it ended there; leaving stops the engine."""
+        """Yield pieces of a completion, each with its finish reason. Leaving the loop stops the engine."""
         asked = {"temperature": 0, "seed": ATTEMPT["seed"], "n_predict": ATTEMPT["max_tokens"], "cache_prompt": True}
         body = {**asked, "stream": True, "prompt": prompt, "stop": stop, "grammar": grammar}
         request = urllib.request.Request(self._address, json.dumps(body).encode(), {"content-type": "application/json"})
@@ -52,7 +53,7 @@ class Engine:
                     yield piece["content"], ended
 
     def answer(self, turn: Turn, way: str) -> tuple[str, bool]:
-        """Return the answer to a turn, as it is written in one of `WAYS`, and whether the limit of tokens cut it off."""
+        """Return the answer to a turn in one of the `WAYS`, and whether the token limit cut it off."""
         text, pieces = (
             "",
             self.complete(turn.prompt, turn.stop, turn.constraint("llama.cpp").grammar if way == BOUND else ""),
@@ -79,7 +80,7 @@ class Engine:
 
 
 def breaks(parser: Parser, event: Event) -> bool:
-    """Return whether a call breaks in an event: it fails, or does not obey its tool's schema."""
+    """Return whether a call breaks in an event: it fails, or doesn't fit its tool's schema."""
     match event:
         case Malformed(call=call):
             return call is not None
@@ -127,7 +128,7 @@ def main() -> None:
 
 
 def figures(tally: Tally, cut: int) -> dict[str, float]:
-    """Return shares in percent, and tokens and seconds of an answer; `cut` calls were cut off by the limit of tokens."""
+    """Return shares in percent, and tokens and seconds of an answer. `cut` calls were cut off by the token limit."""
     ended = tally.tasks - cut
     return {
         **tally.shares(),
@@ -139,7 +140,7 @@ def figures(tally: Tally, cut: int) -> dict[str, float]:
 
 
 def read_prefill(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
-    """Return the turn of a task in which the prompt has begun a call, as the model does under a grammar: up to the first key."""
+    """Return the turn of a task whose prompt starts a call, up to the first key, as the model does under a grammar."""
     messages = [{"role": "user", "content": task.question}]
     more: dict[str, Any] = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}
     bound, turn = (template.prepare(messages, tool_choice=choice, **more) for choice in ("required", "auto"))

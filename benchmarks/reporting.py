@@ -1,4 +1,4 @@
-"""Arguments, rows of Markdown tables and JSON files, in the same form for all benchmarks."""
+"""Arguments, Markdown table rows and JSON files, in the same form for all benchmarks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMON: Mapping[str, Mapping[str, Any]] = {
 
 
 def arguments(doc: str | None, *common: str, **own: Any) -> Namespace:
-    """Parse the command line: arguments of `COMMON` by name, and options of the benchmark's own.
+    """Parse the command line: arguments of `COMMON` by name, and the benchmark's own options.
 
     A number is an option's default. For other options, `own` has the settings of `add_argument`.
     """

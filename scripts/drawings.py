@@ -1,10 +1,12 @@
-"""Draw the pictures in docs/images from a template, the layers in pyproject.toml and benchmark results. Also define the site's colours of parts.
+"""Draw the pictures in docs/images from a template, the layers in pyproject.toml and benchmark results.
 
 python scripts/drawings.py
 
-Rules: no picture is drawn by hand. The data comes from the code or from benchmarks/results, and a test compares each picture with the
-current data. Pictures need no font, script or network, because each piece of text has a fixed width. The colours are those of the
-playground's light and dark themes. Lengths are in pixels, and in columns for text.
+It also defines the colours of parts on the site.
+
+Rules: no picture is drawn by hand. The data comes from the code or from benchmarks/results, and a test compares each
+picture with the current data. Pictures need no font, script or network, because each piece of text has a fixed width.
+The colours are those of the playground's light and dark themes. Lengths are in pixels, and in columns for text.
 """
 
 from __future__ import annotations
@@ -247,7 +249,7 @@ def _said(name: str) -> str:
     return said.partition("\n")[0]
 
 
-# Plots of what the benchmarks measured.
+# Plots of benchmark results.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +313,7 @@ def worth() -> str:
         drawing.run(20, y, (name, ""))
         for row in rows:
             drawing.run(190, y, (row["mode"], "quiet"))
-            # The right arguments are some of the right functions, and those some of the valid: each bar lies on the one before.
+            # Right arguments imply a right function, which implies a valid answer, so the bars overlap.
             for share, (_, role) in _SHARES.items():
                 drawing.box(340, y - 7, 3.8 * row[share], 14, f"u-{role}")
             drawing.run(735, y, ("".join(f"{row[share]:4}" for share in _SHARES), "quiet"))

@@ -95,7 +95,7 @@ def table() -> str:
 
 
 def newest(name: str) -> int:
-    """Run a task with the newest releases, regardless of upper bounds, in a separate environment. Return its exit status."""
+    """Run a task with the newest releases, ignoring upper bounds, in a separate environment. Return its exit status."""
     task = task_named(name)
     environment = task.set_up(_NEWEST)
     if environment is None or not task.newest:

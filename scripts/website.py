@@ -1,14 +1,16 @@
 """Build the documentation site from the repository's Markdown files and generated pages.
 
 python scripts/website.py                build the site into .cache/site; warnings, such as broken links, are errors
-python scripts/website.py --pages        the same without the playground and the pages that show source files; much faster
-python scripts/website.py --offline      the same with a copy of Pyodide (npm, 14 MB) for the playground
-python scripts/website.py --serve        show a live preview
+    python scripts/website.py --pages        the same without the playground and the pages that show source files; much
+    faster
+    python scripts/website.py --offline      the same with a copy of Pyodide (npm, 14 MB) for the playground
+    python scripts/website.py --serve        show a live preview
 
-Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages
-as well, so that no link leaves the site. The gallery's pictures and the words of the Format are products of the build, never committed; of
-vendors' templates the gallery shows what was derived and is kept as data (docs/reference/gallery.json), and no word of their own text.
-MkDocs loads this module as its hooks, mkdocstrings as its extension; only those functions know either.
+Rules: links in pages are relative links between files, as on GitHub. Here they become links of the site. Files outside
+docs/ become pages as well, so that no link leaves the site. The gallery's pictures and the words of the Format are
+created by the build and never committed. For vendors' templates, the gallery shows only derived data
+(docs/reference/gallery.json), and none of their text. MkDocs loads this module as its hooks, mkdocstrings as its
+extension; only those functions depend on them.
 """
 
 from __future__ import annotations
@@ -213,7 +215,7 @@ def main() -> None:
     )
 
 
-# What MkDocs and mkdocstrings call.
+# Functions that MkDocs and mkdocstrings call.
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -230,7 +232,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     path = page.file.src_uri
     if path in WIDE:
         page.meta["hide"] = ["navigation", "toc", *["footer"] * (path == "index.md")]
-    # Who searches wants to do something: sources are not found, and what tells how is found first.
+    # The search hides sources and shows how-to pages first.
     page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
     more = {
         "index.md": lambda: installable(markdown).replace("<!-- film -->", film()),
@@ -260,7 +262,7 @@ def on_post_page(output: str, **_: Any) -> str:
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """Do the same for the error page, and add a hint."""
+    """Add the name on the error page, too, with a hint."""
     said = "404 - Not found</h1>\n<p>There is no such page. The search finds what moved; the bar above leads to the rest.</p>"
     return on_post_page(output_content).replace("404 - Not found</h1>", said)
 
@@ -362,7 +364,7 @@ def for_site(text: str, page: str) -> str:
     """Return a page's Markdown for the site, with links between pages, and file names as titles of code blocks."""
     named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', text)
     named = re.sub(r"^```python(?=\n>>>)", "```pycon", named, flags=re.MULTILINE)
-    named = re.sub(r"^<BLANKLINE>$", "", named, flags=re.MULTILINE)  # How a doctest writes an empty line.
+    named = re.sub(r"^<BLANKLINE>$", "", named, flags=re.MULTILINE)  # Doctests write an empty line in this way.
     named = _OURS.sub("", named)
     source = source_of(page)
 
@@ -399,7 +401,10 @@ def _api_page(name: str) -> str:
 
 
 def _page_by_use() -> str:
-    """Return the page of `unrender` itself: the usual calls, then all names in the order of use. Only `CALLED` names show a constructor."""
+    """Return the page of `unrender` itself: the usual calls, then all names by use.
+
+    Only `CALLED` names show a constructor.
+    """
     options = "    options:\n      heading_level: 3\n      show_root_heading: true\n      show_root_toc_entry: true\n"
     hidden = "      merge_init_into_class: false\n"
     parts = (
@@ -448,7 +453,10 @@ def film() -> str:
 
 
 def take(row: Sequence[tuple[str, str, str]]) -> str:
-    """Return one answer of the film, coloured by role, and its events. `data-after` counts the parts that an event needs."""
+    """Return one answer of the film, coloured by role, and its events.
+
+    `data-after` is the number of parts before an event.
+    """
     parts = [(_FILLED[text] if role != "marker" else text, role) for text, role, _ in row]
     shown = "".join(
         f'<span class="p-{role}">{re.sub("(?<=↵)(?!↵)", "<br>", escape(text).replace(chr(10), "↵"))}</span>'

@@ -201,8 +201,9 @@ class Judge:
         return parts == (said.thought, said.content, [*NAMES[: len(said.calls)]])
 
     def closers(self, tail: str) -> str:
-        """Return the part of `tail` (the text after the last word) that belongs to the answer: all before an end of
-        turn.
+        """Return the part of `tail`, the text after the last word, that belongs to the answer.
+
+        It ends before an end of turn.
         """
         found = [tail.find(end) for end in self.ends if end in tail]
         return tail[: min(found)] if found else tail

@@ -139,9 +139,8 @@ class Scheduler:
         key = next(((kind, text) for kind, text in kinds.items() if text is not None), None)
         wanted = Wanted(
             prompt=tuple(request.origin_input_ids),
-            limit=asked.max_new_tokens
-            or 1,  # SGLang turns temperature 0 into `top_k=1`.
-            temperature=0 if asked.top_k == 1 else asked.temperature,  # 0 has become the likeliest one of each.
+            limit=asked.max_new_tokens or 1,  # For `n`, SGLang first sends a limit of 0.
+            temperature=0 if asked.top_k == 1 else asked.temperature,  # `top_k=1` is SGLang's temperature 0.
             seed=asked.sampling_seed or 0,
             ends=frozenset(self._ends | set(asked.stop_token_ids or ())),
             grammar=key,

@@ -1,6 +1,7 @@
 """LiteLLM's proxy in front of the gateway, configured as in docs/howto/serve-operations.md.
 
-The vendors' own clients send the requests."""
+The vendors' own clients send the requests.
+"""
 
 from __future__ import annotations
 

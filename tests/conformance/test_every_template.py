@@ -98,8 +98,7 @@ def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
 @pytest.mark.few(20)
 @each_template
 def test_no_lexeme_is_lost(name):
-    """If a lexeme is complete and its next text can follow, no other lexeme at that place continues with the same text.
-    """
+    """No lexeme continues with text that may follow a complete lexeme at the same place."""
     template = template_named(name)
     try:
         turns = [

@@ -77,7 +77,7 @@ def test_an_id_that_is_taken_stays():
 
 
 def test_other_complaints_are_not_about_ids():
-    """If a template rejects calls for another reason, analysis renders no extra probes."""
+    """If a template rejects calls for another reason, analysis finds no requirement for ids."""
     chat = template(WITH_ID, calls="true", complaint="no valid call, try at most 12")
 
     assert not chat.capabilities.requires_short_id

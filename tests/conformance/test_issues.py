@@ -50,8 +50,7 @@ def offered(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 @each_row
 def test_it_is_read_as_it_was_meant(row):
-    """The text is parsed as intended, whole and by character. If it isn't clearly a call, it stays text, with a reason.
-    """
+    """The text is parsed as intended, whole and by character. If it isn't clearly a call, it's text, with a reason."""
     template, asked = chat(row.get("template", ""), row.get("source", "")), row.get("messages", QUESTION)
     said = {"tools": offered(row), "tool_choice": row.get("tool_choice"), **row.get("variables", {})}
     turn = template.prepare(asked, **said)

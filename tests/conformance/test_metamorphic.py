@@ -87,7 +87,7 @@ JSON = frozenset(("true", "false", "null", "string", "number", "integer", "boole
 PROBED = JSON | frozenset(
     WORD.findall((ROOT / "src" / "unrender" / "analysis" / "ask" / "probes.py").read_text(encoding="utf-8"))
 )
-"""Words that may be in what a template is given, or be a value."""
+"""Words that may be in a template's input, or be a value."""
 
 
 class Renamed(Template):

@@ -1,5 +1,4 @@
-"""JSON Schema in every dialect, as engines read it: recorded schemas, the table of keywords, the official test suite.
-"""
+"""JSON Schema in every dialect, as engines read it: recorded schemas, the table of keywords, the official suite."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_engines_accept_what_random_formats_write(case: Data) -> None:
 
 
 def test_what_xgrammar_once_refused_holds() -> None:
-    """xgrammar accepts a name before a marker that starts with an accent and a digit. It once split the character."""
+    """A name before a marker that starts with an accent and a digit is accepted. xgrammar once split the accent."""
     kept = Path(__file__).parent / "regressions" / "formats-gbnf-of-xgrammar.txt"
 
     assert replay(kept.read_text(encoding="utf-8")) is None

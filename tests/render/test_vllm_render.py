@@ -104,8 +104,7 @@ def posted(url: str, body: Any) -> Any:
 
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_an_answer_is_rendered_constrained_and_read(url: str, choice: str) -> None:
-    """The prompt is the template's, the engine's tag has the required call, and its output is parsed into the message.
-    """
+    """The prompt is the template's, the tag has the required call, and its output is parsed into the message."""
     asked = {**ASKED, "tool_choice": choice}
     turn = ChatTemplate.from_file(TEMPLATE, eos_token="<|end|>").prepare(
         asked["messages"], tools=[TOOL], tool_choice=choice

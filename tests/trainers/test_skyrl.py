@@ -47,8 +47,7 @@ def made(tokenizer: Any, generate: Any) -> Generator:
 
 
 def test_skyrls_own_loop_makes_one_row() -> None:
-    """Every prompt starts with the last one and its answer. The environment's text is masked, without an end of turn.
-    """
+    """Every prompt starts with the last one and its answer. The environment's text is masked and ends no turn."""
     tokenizer = byte_tokenizer(SPECIAL, eos="<|end|>", template=SOURCE)
     answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in ANSWERS]
     prompts: list[list[int]] = []

@@ -45,8 +45,7 @@ def encoded(tokenizer: Any, text: str) -> list[int]:
 
 
 def test_metadata_are_aligned_by_verl(tokenizer: Any) -> None:
-    """Verl's `align_response_metadata` keeps all sampled tokens, and pads mask and log probabilities to the response.
-    """
+    """Verl's `align_response_metadata` keeps all sampled tokens, and pads mask and log probabilities to match."""
     builder = ContinuousTokenBuilder(tokenizer)
     prompt = builder.build_initial_tokens(ASKED, tools=[SCHEMA])
     answer = encoded(tokenizer, CALL.removesuffix("<|end|>"))

@@ -54,9 +54,7 @@ def test_analysis_has_the_renderings_that_it_is_given() -> None:
 
 
 def test_a_grammar_has_the_parts_that_it_is_given() -> None:
-    """A tool that exceeds the limit accepts any arguments, and exceeding the total is an error. Both fit the default
-    limits.
-    """
+    """A tool beyond the limit accepts any arguments. Exceeding the total is an error. The default allows both."""
     one = ChatTemplate.from_string(SOURCE, limits=Limits(tool_parts=10))
     all_together = ChatTemplate.from_string(SOURCE, limits=Limits(grammar_parts=10))
     exact = ChatTemplate.from_string(SOURCE).prepare(HELLO, tools=TOOLS).constraint("llama.cpp").grammar

@@ -12,7 +12,7 @@ from unrender.files import named_path, read_regular, user_folder
 
 
 def test_a_named_path_is_absolute(tmp_path, monkeypatch):
-    """`~` is the home folder, and relative paths start at the working directory. A missing home is an error."""
+    """`~` is the home folder, and relative paths start at the working directory. An unknown home has no path."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 

@@ -197,8 +197,7 @@ def test_markers_that_are_added_but_not_special_are_read():
 
 
 def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
-    """If a model has no token for `<call>`, it starts calls with the letters. Markers with tokens can still be quoted.
-    """
+    """A model without a token for `<call>` starts calls with its letters. Markers with tokens can still be quoted."""
     made = byte_level(["<|end|>"])
     reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered(tools=TOOLS).parser(), made)
     ids = made.get_vocab()

@@ -51,8 +51,7 @@ def test_what_differs_is_written_for_itself(dialect, changed):
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "now"}}])
 def test_a_required_call_is_held_where_the_template_writes_none(dialect, choice):
-    """The call is JSON in tags, as `prepare` describes it, after any prompt. With `tool_format="none"`, it's an error.
-    """
+    """After any prompt, the call is JSON in tags, as `prepare` describes it. `tool_format="none"` is an error."""
     template, told = ChatTemplate.from_string(SOURCE), {"tools": tools(["a"]), "tool_choice": choice}
     turn = template.prepare_rendered("<user>Hello</><assistant>", **told)
     sample = turn.sample(1)

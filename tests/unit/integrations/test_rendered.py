@@ -131,9 +131,7 @@ def test_what_is_due_is_held_and_what_cannot_be_is_named():
 
 
 def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):
-    """A file named in the environment takes precedence. For a tokenizer without a template, the error explains what to
-    set.
-    """
+    """A file named in the environment takes precedence. Without any template, the error says what to set."""
     assert engine_template(Letters()).format == TEMPLATE.format
     bare = Letters(None)
     with pytest.raises(TemplateError, match="Letters without one.*UNRENDER_CHAT_TEMPLATE"):

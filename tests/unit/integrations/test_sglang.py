@@ -76,8 +76,9 @@ def constraint(name, choice, *, thinking_mode):
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_answers_are_held_to_what_was_asked(name, choice):
-    """The tag accepts everything after the reasoning. The one for a whole message accepts everything that the template
-    allows.
+    """The tag accepts everything after the reasoning.
+
+    The tag for a whole message accepts everything that the template allows.
     """
     _, tools = prepared(name)
     if not tools:

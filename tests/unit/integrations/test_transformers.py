@@ -1,5 +1,4 @@
-"""Generated ids are converted to messages and events, with a fake tokenizer and with the library itself if installed.
-"""
+"""Generated ids are converted to messages and events, with a fake tokenizer and the library itself if installed."""
 
 from __future__ import annotations
 

@@ -143,8 +143,9 @@ def test_masks_are_columns():
 
 
 def test_the_real_libraries_read_with_it():
-    """TRL's own function gives our messages with a tokenizer of transformers. Without `install`, it rejects the
-    template.
+    """TRL's own function gives our messages with a tokenizer of transformers.
+
+    Without `install`, it rejects the template.
     """
     pytest.importorskip("transformers")
     pytest.importorskip("trl")

@@ -182,9 +182,7 @@ def test_a_form_of_vllms_own_waits_for_the_end_of_reasoning():
     ("answer", "open_at"), [("<think>\nHm.\n</think>\n\nYes", 20), ("Yes", 1), ("\n<think>x</think>y", 17)]
 )
 def test_the_gate_opens_where_reasoning_ends(answer, open_at):
-    """The engine's reasoning parser, called with every token, opens after the closing marker, or at once without
-    reasoning.
-    """
+    """The engine's reasoning parser opens after the closing marker, or at once without reasoning."""
     reasoning = importlib.import_module("vllm.reasoning").ReasoningParserManager.get_reasoning_parser("unrender")
     gate = reasoning(tokenizer("json-tags"), chat_template_kwargs={})
     before = ids("json-tags", template("json-tags").prepare(USER).prompt)

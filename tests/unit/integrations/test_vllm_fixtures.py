@@ -201,9 +201,7 @@ def is_argued(record):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_in_vllms_own_tests_are_read_as_they_expect(name):
-    """At every chunking, an answer of the format gives the result that vLLM's test expects, or the difference has a
-    reason.
-    """
+    """At every chunking, an answer gives the result that vLLM's test expects, or the difference has a reason."""
     wrong = {}
     for record in written_by(name).values():
         wanted = plain(record, record["reasoning"], record["content"], record["calls"])

@@ -36,8 +36,7 @@ def test_empty_fields_are_left_out() -> None:
 
 
 def test_what_people_send_is_read_as_the_row_says() -> None:
-    """Each form of tools, choices, response formats and arguments is read. A mistake is an error that names the place.
-    """
+    """Each form of tools, choices, response formats and arguments is read. Errors name the place of a mistake."""
     for row in rows_of(MESSAGES):
         assert {key: row[key] for key in ("gives", "error") if key in row} == read(row), row
 

@@ -58,9 +58,7 @@ def found(pattern):
 
 
 def test_each_construct_is_read_as_its_row_says():
-    """Without an anchor, any text may precede or follow. Constructs that aren't regular are named; errors have a
-    position.
-    """
+    """Without an anchor, any text may precede or follow. Rows also have unsupported constructs and errors."""
     rows = [row for row in PATTERNS if {"node", "unsupported", "broken"} & set(row)]
 
     assert [{"pattern": row["pattern"], **found(row["pattern"])} for row in rows] == rows

@@ -65,9 +65,7 @@ def test_each_alphabet_writes_in_its_way(row):
 
 
 def test_words_are_left_out_letter_by_letter():
-    """A text differs from each excluded word in a letter, or is longer or shorter. Words over 100 characters are
-    allowed.
-    """
+    """A text differs from each excluded word in a letter or its length. Words over 100 characters are allowed."""
     for row in [row for row in ROWS if "words" in row]:
         assert node_line(all_but(row["words"], RAW)).replace("[\\s\\S]*", "…") == row["node"]
 

@@ -42,9 +42,7 @@ def read(text: str, size: int, policy: Policy) -> Message:
 def test_a_call_of_another_format_is_read_where_calls_stand(
     text: str, calls: list[Any], content: str, size: int
 ) -> None:
-    """A call that starts a line, is followed only by calls, and fits an available tool's schema is parsed. Others are
-    text.
-    """
+    """A call is parsed if it starts a line, only calls follow it, and it fits an available tool's schema."""
     message = read(text, size, Policy(repair="offered"))
 
     assert [[call.name, json.loads(call.arguments_json)] for call in message.tool_calls] == calls

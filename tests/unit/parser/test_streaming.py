@@ -345,8 +345,7 @@ def test_most_text_takes_no_instruction() -> None:
 
 
 def test_what_special_text_and_ordinary_text_are() -> None:
-    """If the caller marks special text, a marker in ordinary text is text. Special tokens come from format or caller.
-    """
+    """If the caller marks special text, a marker in ordinary text is text. Format or caller list the tokens."""
     tokens = replace(JSON_ENVELOPE.format, preserved_tokens=("<think>",))
     parser = Parser(tokens, REQUEST)
     parser.feed("<thi", special=False)

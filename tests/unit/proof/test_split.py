@@ -71,8 +71,7 @@ def test_lexemes_are_tags_or_words(lexeme, tag, word):
 
 @cases
 def test_closers_of_tags(tag, closers):
-    """The closing tag has a slash, a bar on the other side, or the other word of a pair. It has no closing tag itself.
-    """
+    """The closing tag has a slash, a bar on the other side, or the other word of a pair."""
     assert list(closers_of(tag)) == closers
 
 

@@ -175,8 +175,7 @@ def test_directory_without_a_template(tmp_path, name, content, message):
 
 
 def test_file_without_a_template(tmp_path):
-    """The error for a JSON file without a template lists its keys. Files that are missing or not text are errors, too.
-    """
+    """The error for a JSON file without a template lists its keys. Missing and binary files are errors, too."""
     write(tmp_path / "a.json", {"other": 1})
     (tmp_path / "b.jinja").write_bytes(b"\xff\xfe")
 

@@ -32,8 +32,9 @@ def test_what_a_list_admits(schema, admitted, refused):
 
 @cases
 def test_a_list_is_read_as_a_line(schema, line, lost):
-    """Beyond a few hundred items, `uniqueItems` is unsupported. If another document applies, other items may be
-    anything.
+    """Beyond a few hundred items, `uniqueItems` is unsupported.
+
+    If another document applies, other items may be anything.
     """
     found = read({"schema": schema})
 

@@ -21,8 +21,7 @@ def said(turn: Turn, arguments, name="f"):
 
 @cases
 def test_problems(schema, arguments, problems):
-    """Each problem has its place, the expected value, and the value found. Unknown tools and invalid JSON are problems.
-    """
+    """Each problem has its place, the expected value, and the value found. Invalid JSON is a problem, too."""
     assert list(said(turn_with(schema), arguments)) == problems
 
 

@@ -110,8 +110,7 @@ def test_a_document_that_is_false_lets_nothing_pass():
 
 @pytest.mark.parametrize("row", rows_of(ANALYSIS.with_name("documents.jsonl")))
 def test_what_is_referred_to_is_put_into_definitions(row):
-    """Each referenced document is added once under its URI. Data isn't searched, and unneeded documents are left out.
-    """
+    """Each referenced document is added once under its URI. Data isn't searched for references."""
     found = bundled(row["schema"], row["documents"])
 
     assert found.get("$defs") == (row["defs"] or row["schema"].get("$defs"))
@@ -144,9 +143,7 @@ def test_the_outermost_anchor_on_the_way_counts():
 @pytest.mark.parametrize("word", ["$ref", "$dynamicRef"])
 @cases
 def test_a_reference_may_take_every_form(reference, line, word):
-    """Anchors, pointers and URIs work. Without another anchor of the name, a dynamic reference resolves like a plain
-    one.
-    """
+    """Anchors, pointers and URIs work. Without another anchor of the name, a dynamic reference is like a plain one."""
     listed = {
         "$id": "list",
         "items": {"type": "string"},

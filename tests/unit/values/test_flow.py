@@ -13,9 +13,7 @@ FLOW = Flow(["</think>", "<a>"], '"', last="\n\n")
 
 @cases
 def test_how_much_goes_through(text: str, taken: list[object] | None) -> None:
-    """No text is taken that has a literal or one of the characters. The end of a turn matters only at the end of a
-    chunk.
-    """
+    """Text with a literal or one of the characters isn't taken. Ends of turn matter only at the end of a chunk."""
     assert FLOW.take(text) == (taken and tuple(taken))
     assert pickle.loads(pickle.dumps(FLOW)).take(text) == FLOW.take(text)
 

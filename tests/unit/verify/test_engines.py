@@ -19,7 +19,7 @@ def test_what_is_installed():
 @needs_llguidance
 @pytest.mark.parametrize(("text", "accepted"), ANSWERS)
 def test_lark(text, accepted):
-    """llguidance accepts only whole answers, without missing or additional text."""
+    """Only whole answers are accepted by llguidance, without missing or additional text."""
     assert lark_reader('start: "ab"+ | "é"')(text) is accepted
 
 
@@ -41,13 +41,13 @@ def test_a_lark_grammar_that_is_refused():
 @needs_xgrammar
 @pytest.mark.parametrize(("text", "accepted"), ANSWERS)
 def test_gbnf(text, accepted):
-    """xgrammar accepts only whole answers of a grammar."""
+    """Only whole answers of a grammar are accepted by xgrammar."""
     assert gbnf_reader('root ::= "ab"+ | "é"')(text) is accepted
 
 
 @needs_xgrammar
 def test_structural_tag():
-    """xgrammar accepts only whole answers of a structural tag."""
+    """Only whole answers of a structural tag are accepted by xgrammar."""
     accepts = tag_reader({"type": "structural_tag", "format": {"type": "const_string", "value": "ab"}})
 
     assert [accepts("ab"), accepts("a")] == [True, False]

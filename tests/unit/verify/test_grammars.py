@@ -114,7 +114,7 @@ def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
 
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
-    """There is one finding with the reason, and no engine is used. A format fails; a handwritten grammar is skipped."""
+    """All findings have the same reason, and no engine is used. A format fails; a handwritten grammar is skipped."""
 
     def sample(*_):
         raise GrammarError("no answer is short enough")

@@ -22,9 +22,7 @@ def told(source: str):
 
 
 def test_answers_of_all_kinds_are_extended():
-    """Content, reasoning and calls are followed by questions and results, prepared from messages and from rendered
-    prompts.
-    """
+    """Content, reasoning and calls are followed by questions and results, from messages and from rendered prompts."""
     found = told(TAKES_TOOLS)
 
     assert (found.verdict, found.held, found.total) == (Verdict.PASSED, 24, 24)

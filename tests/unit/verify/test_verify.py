@@ -227,8 +227,7 @@ def test_history_extends_prompts_or_not(name, kind, verdict):
 
 @pytest.mark.parametrize("name", ["delimiter", "reminded"])
 def test_words_of_the_prompt_alone_refute_nothing(name):
-    """A prompt may have text that the history lacks, such as a start of reasoning or a reminder. Answers come after it.
-    """
+    """A prompt may have text that the history lacks, such as a reminder. Answers come after it."""
     reminded = (
         "{% for m in messages %}<turn><{{ m.role }}>{{ m.content }}<end>{% endfor %}"
         "{% if add_generation_prompt %}<turn><system>Be brief.<end><turn><assistant>{% endif %}"
