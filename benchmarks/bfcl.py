@@ -1,7 +1,7 @@
 """BFCL v4 with a real model: llama.cpp's own endpoint, and the gateway in front of the same engine, in one run.
 
-python benchmarks/bfcl.py [--model coder-small] [--limit 10] [--categories simple multiple …] [--ways …] [--format FILE]
-[--out FILE.jsonl]
+python benchmarks/bfcl.py [--model coder-small] [--limit 10] [--categories simple multiple …] [--ways …]
+    [--format FILE] [--out FILE.jsonl]
 
 Strategy: a single llama.cpp process has the model. Requests go to its own endpoint and to a gateway in front of its raw
 endpoint. The gateway is tried by default, with the format that `unrender probe` observes, with `repair = "offered"`,

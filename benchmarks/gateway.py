@@ -1,7 +1,7 @@
 """Many concurrent streams through a gateway: CPU per chunk, memory per stream, and delay of text.
 
-python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--vllm PYTHON] [--only NAME]
-[--json FILE]
+python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM]
+    [--vllm PYTHON] [--only NAME] [--json FILE]
 
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this process). The servers are:
 

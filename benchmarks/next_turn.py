@@ -1,7 +1,7 @@
 """The next prompt by `Turn.next` compared with `prepare`: its cost, its cached share, and the time to the first token.
 
-python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept first] [--quick] [--json FILE]   (default: all templates
-in ../shared)
+python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept first] [--quick] [--json FILE]
+    (default: all templates in ../shared)
 
 Strategy: an agent calls one tool in each turn and gets its result. Its answers are written from the format, either as
 the template writes them or with small deviations (no space after a JSON colon, an extra blank line at the end of
@@ -9,11 +9,11 @@ reasoning). Its reasoning is sent back or dropped, as by most clients of Chat Co
 renders the whole conversation (`prepare`); *after*, the last turn is extended (`Turn.next` with the gateway's policy).
 
 cost   milliseconds of one step at turn 2, 20, 200 and 500, in one run; ratios are relative to turn 2 by `Turn.next`
-    kept   for each template and an agent of 20 turns: the number of prompts that start with the last prompt and the raw
-    answer, which an engine without cache truncation needs; and the share of each prompt that is in the cache of an
-    engine with truncation
-    first  seconds to the first token, by turn, through the gateway with `extend` off and on: for a small real model in
-    llama.cpp, which truncates its cache, and for a scripted engine that reads 2,000 tokens a second and doesn't
+kept   for each template and an agent of 20 turns: the number of prompts that start with the last prompt and the raw
+       answer, which an engine without cache truncation needs; and the share of each prompt that is in the cache of an
+       engine with truncation
+first  seconds to the first token, by turn, through the gateway with `extend` off and on: for a small real model in
+       llama.cpp, which truncates its cache, and for a scripted engine that reads 2,000 tokens a second and doesn't
 """
 
 from __future__ import annotations

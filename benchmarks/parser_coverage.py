@@ -1,7 +1,7 @@
 """The number of templates that vLLM's and SGLang's parsers support, using each system's best parsers for each template.
 
-python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]    (in the environment of `python3 scripts/run.py
-peers`; all vendors' templates by default)
+python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]
+    (in the environment of `python3 scripts/run.py peers`; all vendors' templates by default)
 
 Strategy: the template writes up to six answers, with and without reasoning, content and one or two calls. The end of
 the turn and later text are cut off, as engines do. A system supports a template if for each of its answers some pair of

@@ -1,7 +1,7 @@
 """Compare the speed of all installed parsers on the same texts in one run.
 
-python benchmarks/peers.py [--quick] [--json FILE]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and
-transformers are installed)
+python benchmarks/peers.py [--quick] [--json FILE]
+    (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
 
 Strategy: the cases and texts are those of `streaming`, cut into the same tokens for all parsers. Before timing, a
 parser's messages of 1k and 16k are compared with ours; a parser with wrong messages gets no figure. `arguments` shows

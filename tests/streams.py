@@ -1,8 +1,8 @@
 r"""A client's view of a stream, without a client: frames that add up to the whole response.
 
 >>> chat = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n'
-    >>> added_up("/v1/chat/completions", chat)
-    [{'message': {'content': 'Hi'}}]
+>>> added_up("/v1/chat/completions", chat)
+[{'message': {'content': 'Hi'}}]
 """
 
 from __future__ import annotations
