@@ -106,7 +106,7 @@ async def run(
     ended, altogether = cpu(pid) - idle * (time.monotonic() - started), sum(one.tokens for one in heard)
     # A chunk is one token of the engine. A server that is late may put several into one event.
     chunks = sum(at <= now <= until for one in heard for now, _ in one.came())
-    cost = steady / chunks if until - at > 1 else math.nan  # `until` may precede `at` on a busy machine.
+    cost = steady / chunks if until - at > 1 else math.nan  # Streams may end early on a busy machine.
     late = sorted(delay for one in heard for delay in one.late())
     return {
         "streams": streams,

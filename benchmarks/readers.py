@@ -53,7 +53,7 @@ class Reader:
 
 
 def tokens(text: str) -> list[str]:
-    """Cut a text into markers and, between them, chunks of four characters."""
+    """Cut a text into markers and chunks of four characters."""
     parts = MARKERS.split(text)
     return [token for i, part in enumerate(parts) for token in ([part] if i % 2 else chunked(part))]
 

@@ -158,7 +158,7 @@ class Asked:
         return {**said, "messages": [conversation], "tools": tools}
 
     def wrong(self, status: int, text: str) -> str:
-        """Return the fault of an answer; "" if it's as expected."""
+        """Return the error in an answer; "" if it's as expected."""
         fails = FAULTS[self.fault][1] or (200 if self.stream and self.at else 502)
         # A comment that keeps a silent stream open may precede the engine's error, which is then an event.
         if status == 200 != fails and self.stream:

@@ -77,7 +77,7 @@ TEN_TOOLS = Request(tools=tuple(Tool(name=f"tool_{i}", parameters=PARAMETERS) fo
 
 
 def prose(size: int) -> str:
-    """Return text with line breaks, punctuation and the odd bracket."""
+    """Return text with line breaks, punctuation and a few brackets."""
     line = "Rain is likely in the north, with 3 < x < 7 mm by noon. "
     return (line * (size // len(line) + 1))[:size].rstrip()
 
@@ -189,7 +189,7 @@ def do_nothing(chunks: list[str]) -> None:
 
 
 def best(action: Callable[[], None], runs: int) -> float:
-    """Return the least processor time of `runs` runs, in seconds."""
+    """Return the lowest processor time of `runs` runs, in seconds."""
     return min(_seconds(action) for _ in range(runs))
 
 

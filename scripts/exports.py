@@ -185,7 +185,7 @@ def _run(path: Path) -> dict[str, Any]:
     return names
 
 
-# Answers, read in both ways.
+# Answers, parsed with both templates.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

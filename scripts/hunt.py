@@ -2,9 +2,9 @@
 
 python scripts/hunt.py --minutes 10 [--only NAME] [--seed S] [--keep FOLDER] [--processes N]
 
-Minutes are processor time, so a busy machine tries as many inputs. The script prints the number of tried and rejected inputs, and a
-minimised failure of each kind. It saves these inputs as regressions, which the tests replay. The exit status is 1 if there was a
-failure.
+Minutes are processor time, so the number of inputs doesn't depend on other load. The script prints the number of tried
+and rejected inputs, and a minimised failure of each kind. It saves these inputs as regressions, which the tests replay.
+The exit status is 1 if there was a failure.
 """
 
 from __future__ import annotations

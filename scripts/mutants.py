@@ -72,7 +72,7 @@ TESTS = (
 _MANY, _CASES = re.compile(r"tests/(conformance|properties)/"), 20
 """Tests with a case for each template or format, and the number of cases to run. A hundred analyses take a minute."""
 _ANEW = ("test_corpus.py", "unit/analysis/test_derivation.py", "unit")
-"""Tests that run after importing everything anew, which takes seconds. The rest of `unit` is the module's folder."""
+"""Tests to run after importing everything anew, which takes seconds. Of `unit`, only the module's folder is run."""
 _SECONDS, _LONGEST, _BYTES = 60, 30, 4 << 30
 """Maximum seconds for the tests of one mutant and for one test. A test that doesn't end has detected the mutant."""
 

@@ -368,7 +368,7 @@ _VALUES = (
 
 
 def gallery(page: str) -> str:
-    """Return the gallery's data, with a line for each template. Lines of templates that aren't at hand are kept.
+    """Return the gallery's data, with a line for each template. Lines of unavailable templates are kept.
 
     The data contains markers and slots, but no text of a vendor.
     """

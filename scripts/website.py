@@ -434,7 +434,7 @@ _FILLED: Mapping[str, str] = {
 
 
 def installable(page: str) -> str:
-    """Return the home page with an install line for everyone if the repository's address is known, as in a release."""
+    """Return the home page with a general install line if the repository's address is known, as in a release."""
     repository = os.environ.get("UNRENDER_REPOSITORY")
     if not repository:
         return page
@@ -443,7 +443,7 @@ def installable(page: str) -> str:
 
 
 def film() -> str:
-    """Return the film of the home page: a chooser of models, and for each an answer and its events."""
+    """Return the film of the home page: a menu of models, and for each an answer and its events."""
     options = "".join(f"<option>{name}</option>" for name in FILMED)
     takes = "".join(take(kept()[reference.EXAMPLES[name]]["rows"][-1]) for name in FILMED)
     takes = takes.replace('"home-take"', '"home-take home-shown"', 1)

@@ -90,7 +90,7 @@ class Written:
     start: int = 0
     """Start of the arguments in the text. Before it, all texts are equal."""
     end: int = 0
-    """End of the arguments."""
+    """End of the arguments in the text."""
 
 
 def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Written | None:

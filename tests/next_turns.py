@@ -64,7 +64,7 @@ class Shown:
 
 
 class Judge:
-    """All cases of one template."""
+    """The judge of all cases of a template."""
 
     def __init__(
         self,

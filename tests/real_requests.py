@@ -108,12 +108,12 @@ def bounded(value: Any) -> Any:
 
 
 def sent(request: Request) -> dict[str, Any]:
-    """Return a request as it is sent."""
+    """Return a request with the default fields of all requests."""
     return {"model": "m", "temperature": 0, "max_tokens": LONGEST, **request}
 
 
 def judged(request: Request, answer: Answer) -> list[str]:
-    """Return the faults of an answer."""
+    """Return the errors in an answer."""
     asked = sent(request)
     return [*_counted(asked, answer), *(wrong for choice in answer["choices"] for wrong in _choice(asked, choice))]
 

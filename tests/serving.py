@@ -36,7 +36,7 @@ SHOWING = ChatTemplate.from_string(
     "{% if p.type == 'image' %}<|vision|>{% elif p.type == 'audio' %}<|sound|>{% else %}{{ p.text }}{% endif %}{% endfor %}"
     "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-"""A template that shows images and sounds."""
+"""A template that renders images and sounds."""
 RED = "data:image/png;base64,cmVk"
 """Minimal data of an image; nothing decodes it."""
 _STRICT: Any = {"api_key": "key", "max_retries": 0, "_strict_response_validation": True}
@@ -82,11 +82,11 @@ class Told:
         return len(text.split())
 
     async def ready(self) -> str | None:
-        """Be ready."""
+        """Report readiness."""
         return None
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there are no resources."""
 
 
 _FIELDS = {kind: {field.name for field in fields(kind)} for kind in (Turns, Model)}

@@ -172,7 +172,7 @@ def test_declared_formats_are_in_the_gallery() -> None:
 
 
 def test_the_gallery_has_every_template_once() -> None:
-    """Each template is a row of its vendor's group, with its picture and its checks. Every template has a vendor."""
+    """Each template is a row of its vendor's group, with its picture and its checks. Every vendor has a template."""
     groups = list(website.models())
     shown = "".join(groups)
 

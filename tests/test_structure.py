@@ -63,7 +63,7 @@ def strings_that_count(path: Path) -> Iterator[ast.Constant]:
 
 
 def test_modules_say_what_they_are() -> None:
-    """Every module opens with a docstring."""
+    """Every module starts with a docstring."""
     assert [relative(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
 
 
@@ -103,7 +103,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb(folder: str) -> None:
 
 
 def test_modules_have_telling_names() -> None:
-    """No module is a drawer for odds and ends."""
+    """No module has a catch-all name."""
     parts = {relative(path): {path.stem.strip("_"), path.parent.name} for path in MODULES}
 
     assert {
@@ -128,7 +128,7 @@ def test_functions_are_short() -> None:
 
 
 def test_no_code_knows_a_model() -> None:
-    """No string that code could compare with contains the name of a model or a vendor."""
+    """No string in the code contains the name of a model or a vendor, so code can't depend on one."""
     named = [
         f"{relative(path)}:{node.lineno}: {node.value!r:.60}"
         for path in MODULES
@@ -175,7 +175,7 @@ def test_few_modules_know_the_fields_of_a_call_syntax() -> None:
 
 
 EDGES = {"batch", "cli", "gateway", "integrations", "playground", "probe", "testing"}
-"""Packages that nothing else imports: their names may repeat the core's."""
+"""Packages that nothing else imports, so their names may repeat the core's."""
 CORE = [path for path in MODULES if path.relative_to(SOURCE).parts[0] not in EDGES]
 MOST_MODULES = 15
 

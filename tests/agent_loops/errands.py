@@ -168,7 +168,7 @@ class Desk:
     calls: list[Called] = field(default_factory=list)
 
     def tools(self) -> list[Tool]:
-        """Return the tools that the task offers."""
+        """Return the task's tools."""
         return [TOOLS[name] for name in self.task.tools]
 
     def run(self, name: str, arguments: str) -> str:

@@ -16,7 +16,7 @@ import httpx2
 from agent_loops.errands import Called
 
 Call = tuple[str, str, str]
-"""An id, a name, arguments."""
+"""The id, name and arguments of a call."""
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ def test_tool_is_called(client: Any) -> None:
 
 
 def test_structured_answer_is_read(client: Any) -> None:
-    """A forced call or a response format returns a person."""
+    """A forced call or a response format gives a `Person`."""
     assert isinstance(client.structured("Who?"), Person)
 
 

@@ -98,7 +98,7 @@ def _arguments(call: dict[str, Any]) -> Any:
 
 
 def test_structured_answer_goes_through(client: openai.OpenAI) -> None:
-    """A response format reaches the gateway, which forces it."""
+    """A response format reaches the gateway, which enforces it."""
     asked: Any = {"model": "small", "messages": [{"role": "user", "content": "Who?"}]}
 
     assert isinstance(client.chat.completions.parse(response_format=Person, **asked).choices[0].message.parsed, Person)

@@ -90,7 +90,7 @@ _UNEVEN = {
     "vllm-llama4_json": "a line break before the header of calls and prompts, none before that of content",
 }
 LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES}
-"""Templates whose whitespace differs between shapes, so that no joint fits all."""
+"""Templates whose whitespace varies between shapes, so that no single text between parts fits all."""
 
 
 @cache

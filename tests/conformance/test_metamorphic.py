@@ -29,7 +29,7 @@ PATHS: dict[str, Path] = {**OWN, **all_vendor_templates()}
 TAG = re.compile(r"<[^<>\s\"'{}]+>|\[[A-Z_|/]{3,}\]")
 WORD = re.compile(r"[^\W\d_]{3,}")
 KEPT = frozenset(("start", "end", "begin", "open", "close", "prefix", "suffix", "system", "user", "assistant", "tool"))
-"""Words that pair an opener with its closer, and the roles, which come from the conversation."""
+"""Words that pair an opening marker with its closing marker, and the roles, which come from the conversation."""
 SCHEMA = frozenset(("slot", "mode", "strings", "words", "containers", "typed_by", "why"))
 """Fields of a Format whose values are its own words, not the template's."""
 SYLLABLES = ("ka", "lo", "mi", "nu", "re", "so", "ta", "vi")

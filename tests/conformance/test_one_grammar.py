@@ -365,7 +365,7 @@ def draw_byte(matcher: Any, draw: random.Random) -> int:
 @TEMPLATES
 @pytest.mark.parametrize("asked", ["three tools", "some call"])
 def test_a_walk_through_the_masks_ends_in_a_message(name, asked):
-    """Generation without a model, under llguidance's masks, ends in an answer that the parser reads."""
+    """Generation without a model, under llguidance's masks, ends in an answer that can be parsed."""
     turn = prepared(name, asked)
     if not can_call(turn):
         pytest.skip("the template writes no calls")

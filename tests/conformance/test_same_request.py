@@ -135,7 +135,7 @@ def texts(content: Any) -> list[str]:
 
 
 def unshown(name: str, label: str) -> str:
-    """Return the fault of a template's prompt for a request; "" if there is none."""
+    """Return the error in a template's prompt for a request; "" if there is none."""
     request = {"messages": [USER], **REQUESTS[label]}
     try:
         turn = template_named(name).prepare(**request)

@@ -56,7 +56,7 @@ class Subject:
 
     @classmethod
     def of(cls, data: Data, prompt: str | None, offers: bool) -> Subject:
-        """Return a Format in use. Raises `FormatError`."""
+        """Return a Format, ready to parse texts. Raises `FormatError`."""
         format = Format.from_dict(data)
         before = "".join(format.turn.headers[:1]) + format.turn.prefill if prompt is None else prompt
         tools = OFFERED if offers else None
@@ -94,7 +94,7 @@ def replay(text: str) -> Failure | None:
 
 
 def failure_of(subject: Subject, text: str, number: int) -> Failure | None:
-    """Return the judge's finding, if any. Every exception is a failure."""
+    """Return the judge's finding, if any. Every exception counts as a failure."""
     try:
         check_judged(subject.turn, text, number)
     except Lost as lost:
@@ -156,7 +156,7 @@ def _drawn_formats(number: int) -> list[Data]:
 
 
 def recombined(random: Random) -> Data:
-    """Return one Format with parts of others, and its calls with parts of other calls."""
+    """Return a Format with parts of others, and with parts of other call syntaxes."""
     data, other, third = (dict(known(random.choice(names()))) for _ in range(3))
     for part in ("turn", "reasoning", "content", "content_with_calls", "tools", "tolerated", "spellings"):
         if random.random() < 0.4:

@@ -79,7 +79,7 @@ def same(way: str, expected: Outcome, found: Outcome) -> None:
 
 
 def covered(outcome: Outcome, text: str) -> None:
-    """Expect spans over the whole text."""
+    """Expect the spans to cover the whole text."""
     at = 0
     for span in outcome.spans:
         expect("a gap or an overlap", span.start == at < span.end, at, span)

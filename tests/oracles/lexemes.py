@@ -95,7 +95,7 @@ class Lexemes:
         return self._clashes[one, other]
 
     def is_empty(self, lexeme: Lexeme) -> bool:
-        """Return whether the lexeme may be empty."""
+        """Return whether a lexeme can match the empty text."""
         return not isinstance(lexeme, Json) and self.accepts(lexeme, self.start(lexeme))
 
     def start(self, lexeme: Lexeme) -> Reading:

@@ -31,7 +31,7 @@ class Family:
     more: tuple[str, ...] = ()
     """Tokens that their renderer requires and the template lacks."""
     stop: tuple[str, str] = ("", "")
-    """Text sampled after content and after calls, where it isn't part of their rendering."""
+    """Text that is sampled after content and after calls if their rendering doesn't include it."""
     one_call: bool = False
     id: str = "call_{}abcdefg"
 
@@ -61,7 +61,7 @@ def tokenizer(name: str) -> Any:
 
 @cache
 def renderers(name: str, **settings: Any) -> tuple[Renderer, Renderer]:
-    """Return their renderer and ours."""
+    """Return both renderers."""
     custom = CustomRendererConfig(
         import_path="unrender.integrations.renderers.Renderer", thinking_retention="all", **settings
     )
@@ -70,7 +70,7 @@ def renderers(name: str, **settings: Any) -> tuple[Renderer, Renderer]:
 
 
 def answers(name: str) -> dict[str, dict[str, Any]]:
-    """Return answers of each kind."""
+    """Return answers of every kind."""
     family = FAMILIES[name]
     calls = [
         {"type": "function", "id": family.id.format(i), "function": {"name": "weather", "arguments": {"city": city}}}

@@ -20,7 +20,7 @@ TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 def test_a_value_is_made_once():
-    """A value is the same object when it is requested again."""
+    """A second request returns the same object."""
     cache: Cache[list[int]] = Cache(limit=10)
 
     first = cache.made("a", lambda: [1], len)

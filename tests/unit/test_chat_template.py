@@ -115,7 +115,7 @@ def test_enable_thinking_sets_the_templates_own_switch():
 
 
 def test_reasoning_format_none(template):
-    """Reasoning stays in the content, markers included."""
+    """Reasoning stays in the content, including its markers."""
     turn = template.prepare([USER], reasoning_format="none")
 
     text = "<think>\nHm.\n</think>\n\nHi"

@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 NEEDED = {"chat_template", "errors", "json_values", "limits", "rendering", "signatures", "version"}
-"""The packages and modules that make a `ChatTemplate`."""
+"""The packages and modules that are needed for a `ChatTemplate`."""
 HELLO = '[{"role": "user", "content": "Hello"}]'
 
 

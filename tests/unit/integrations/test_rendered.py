@@ -38,7 +38,7 @@ def test_the_end_of_a_prompt_tells_what_is_begun():
 
 
 def test_only_the_end_of_a_prompt_is_decoded():
-    """A long prompt costs no more than a short one."""
+    """Decoding a long prompt costs no more than decoding a short one."""
     letters = Letters()
 
     assert tail_text(letters, [*map(ord, "x" * 100_000 + "end")], 3) == "end"

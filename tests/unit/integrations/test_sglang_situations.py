@@ -73,7 +73,7 @@ def answer_of(name, content, calls):
 
 
 def given(found):
-    """Return text and calls as values. After a prompt that starts reasoning, written content counts as reasoning."""
+    """Return text and calls as values. Text includes reasoning, since a prompt may start reasoning."""
     reasoning, content, calls = found
     return (reasoning + content).strip(), [(name, json.loads(arguments or "{}")) for name, arguments in calls]
 

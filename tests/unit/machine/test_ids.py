@@ -45,7 +45,7 @@ def ids(parser: Parser, *chunks: str) -> list[str]:
 
 
 def test_two_requests_share_no_id() -> None:
-    """Ids are nine random letters and digits, whatever the prompt."""
+    """Ids are nine random letters and digits, even for the same prompt."""
     found = [id for _ in range(20) for id in ids(Parser(FORMAT, REQUEST, prompt="same"), CALL * 5)]
     assert len(set(found)) == 100
     assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in found)

@@ -40,7 +40,7 @@ def test_only_words_make_broken_text_content() -> None:
 
 
 def test_broken_text_is_content_at_the_end() -> None:
-    """Text that still waits at the end of the output is content."""
+    """Text that is still held back at the end of the output is content."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}")])
 

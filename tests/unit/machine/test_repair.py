@@ -1,4 +1,4 @@
-"""The cost of reading damaged calls."""
+"""The cost of parsing damaged calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages, tools and requests: frozen values and their OpenAI forms."""
+"""Messages, tools and requests: immutable values and their OpenAI forms."""
 
 from __future__ import annotations
 

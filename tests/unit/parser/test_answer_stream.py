@@ -49,7 +49,7 @@ def _made(turn: Turn, kind: str, chunks: Any) -> Any:
 @pytest.mark.parametrize("kind", ["events", "bodies"])
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_plain_and_async_chunks_make_the_same(turn: Turn, kind: str, size: int) -> None:
-    """An iterable and an async iterable of the same chunks make the same events, bodies and message."""
+    """A plain and an async iterable of the same chunks give the same events, bodies and message."""
     chunks = [ANSWER[i : i + size] for i in range(0, len(ANSWER), size)]
     plain, later = _made(turn, kind, chunks), _made(turn, kind, _later(chunks))
     made, made_later = list(plain), _all_later(later)

@@ -14,7 +14,7 @@ from unrender.types import Request
 
 TOOLS = TAG_AND_JSON.format.tools
 CLOSER_ALONE = beside(__file__, "closer-alone.jinja")
-"""A template that writes reasoning's closer alone if there is no reasoning."""
+"""A template that writes only the closing marker if there is no reasoning."""
 NO_HEADER = r"""{%- for m in messages -%}
 {%- if m.reasoning_content %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}
 {{- m.content }}{% if m.role == 'assistant' %}<end>{% endif %}

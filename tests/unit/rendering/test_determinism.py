@@ -41,7 +41,7 @@ class Given:
 
 
 def renderings() -> list[str]:
-    """Return text and error of every value in every way."""
+    """Return text and error of each value in each kind of output."""
     bodies = [way.replace("VALUE", value) for value in VALUES for way in WAYS]
     results = [
         ChatTemplate.from_string(SOURCE.replace("BODY", body))._with_tools.render([{"role": "user"}], given=Given())

@@ -58,7 +58,7 @@ def test_deep_nesting_is_refused(source):
         ("{{ 0x" + "f" * 100_000 + " }}", {}, "more than 8192 bits"),
         ("{{ " + hex(2**8192 - 1) + " }}", {}, None),
         ("{{ " + hex(2**8192) + " }}", {}, "more than 8192 bits"),
-        ("text", {"template_nodes": 3}, None),  # the template, an output, its data
+        ("text", {"template_nodes": 3}, None),  # The template, an output and its data.
         ("{{ a }}", {"template_nodes": 2}, "expected at most 2 expressions and statements, found 3"),
         ("{{ a + 1 }}", {"template_nodes": 4}, "found 5"),
         ("{% for a in b %}{% endfor %}", {"template_nodes": 3}, "found 4"),

@@ -152,7 +152,7 @@ def test_failure_is_a_value(source, error):
 
 
 def test_empty_text_is_no_error():
-    """A template that writes nothing has succeeded."""
+    """A template that writes nothing renders without an error."""
     rendering = render("{# nothing #}")
 
     assert (rendering.unwrap(), rendering.error, rendering.line, rendering.exhausted) == ("", None, None, False)

@@ -168,7 +168,7 @@ def tool(name: str, count: int) -> Tool:
 
 
 def test_all_tools_together_are_bounded() -> None:
-    """The error names what they take, the bound and the largest."""
+    """The error has the total, the limit and the largest tool."""
     small, large = tool("small", 2), tool("large", 5)
 
     assert expanded(small, large, limits=Limits(grammar_parts=9)).weight == Weight(9, 14)  # type: ignore[attr-defined]

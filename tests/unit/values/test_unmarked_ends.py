@@ -76,7 +76,7 @@ def test_the_search_for_ends_is_linear() -> None:
 
 
 def test_an_end_can_be_pickled() -> None:
-    """A program that holds one can be sent to another process."""
+    """A program with an end can be sent to another process."""
     follow = pickle.loads(pickle.dumps(follow_of(CALLS)))
 
     assert follow.find("Rome)]", 0) == (4, ")]")
