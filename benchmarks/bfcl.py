@@ -4,10 +4,10 @@ python benchmarks/bfcl.py [--model coder-small] [--limit 10] [--categories simpl
     [--format FILE] [--out FILE.jsonl]
 
 Strategy: a single llama.cpp process has the model. Requests go to its own endpoint and to a gateway in front of its raw
-endpoint. The gateway is tried by default, with the format that `unrender probe` observes, with `repair = "offered"`,
-and with a grammar. Each task goes to all of them in turn at temperature 0, so a busy machine slows all of them down
-equally. The dataset's own AST checker judges the calls. Each answer is a line of the output file. A run with the same
-file continues where the last one stopped.
+endpoint. The gateway runs in four ways: by default, with the format that `unrender probe` observes, with
+`repair = "offered"`, and with a grammar. Each task runs in all the ways in turn at temperature 0, so a busy machine
+slows them down equally. The dataset's own AST checker judges the calls. Each answer is a line of the output file. A run
+with the same file continues where the last one stopped.
 
 Rules: the tasks and the checker come from the wheel of `bfcl-eval`, which isn't installed. Types are mapped as its
 users do: `dict` is an object, `float` a number, `tuple` an array, and `any` has no type. Dots in names become

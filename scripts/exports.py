@@ -310,7 +310,7 @@ def _found(read: export.Reader, candidate: Candidate, shown: CutOut, meant: Said
 
 
 def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: CutOut, meant: Said) -> str:
-    """Return the result. If it differs only in whitespace that the template doesn't write, return the expected one."""
+    """Return the parsed message, or `meant` if they differ only by whitespace that the template doesn't write."""
     try:
         found = export.comparable(read(chunks, shown.read_after(candidate.format)))
     except (ValueError, KeyError) as error:

@@ -90,7 +90,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def damages(text: str, said: Said) -> Iterator[Case]:
-    """Yield the answer with a damage at each of its markers."""
+    """Yield copies of the answer, each damaged at one marker."""
     seen = {text}
     for start, end in markers(text, said):
         marker = text[start:end]

@@ -30,7 +30,7 @@ def parser_class(
 
 @cache
 def is_told(server: str) -> bool:
-    """Return whether a server of this release passes the prompt to its parsers, by its module."""
+    """Return whether a server of this release passes the prompt to its parsers."""
     return ".set_prompt_token_ids(" in inspect.getsource(importlib.import_module(server))
 
 

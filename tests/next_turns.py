@@ -548,7 +548,7 @@ class Judge:
         return self.extended(self.turn(case), case)[0]
 
     def extended(self, turn: Turn, case: Case) -> tuple[Verdict, Turn | None]:
-        """Return the verdict on a case in this turn, and the next turn."""
+        """Return the verdict on a case, and the next turn if there is one."""
         try:
             new = self.extend(turn, case.answer, list(case.new), **case.settings)
         except Exception as error:  # noqa: BLE001 -- a refusal, or a fault

@@ -1,10 +1,10 @@
 """Rows of `tests/corpus/analysis.jsonl`: templates and the results of their analysis.
 
 A row may name the parts of its template (`composed.parts`: `frame`, `thoughts`, `calls`) and its `oddity`; then it has
-only the resulting `format`. Otherwise it has a template of its own and a `why`, and also the `capabilities`, the
-`rules` that decided and the `diagnostics`. The template is written in full (`template`), or only the part between
-messages of a fixed form (`answer`, `prompt`). In these parts `c`, `r` and `calls` are content, reasoning and calls;
-`name(call)` and `args(call)` write a call's parts. Additions from declared formats are left out.
+only the resulting `format`. Otherwise it has its own template and a reason (`why`), plus the expected `capabilities`,
+`diagnostics` and deciding `rules`. The template is written in full (`template`), or only the part between messages of a
+fixed form (`answer`, `prompt`). In these parts `c`, `r` and `calls` are content, reasoning and calls; `name(call)` and
+`args(call)` write a call's parts. Additions from declared formats are left out.
 """
 
 from __future__ import annotations

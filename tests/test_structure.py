@@ -167,7 +167,7 @@ KNOW_CALLS = ("answer", "format", "formats", "analysis", "proof")
 
 
 def test_few_modules_know_the_fields_of_a_call_syntax() -> None:
-    """Code that reads or writes answers walks their tree. The only exceptions are the nearest syntax and an example."""
+    """Code that reads or writes answers walks their tree. The only exceptions are the nearest syntax and `salvage`."""
     knowing = {relative(path) for path in MODULES if CALL_FIELDS.search(path.read_text("utf-8"))}
     others = {path for path in knowing if Path(path).parts[2] not in KNOW_CALLS}
 

@@ -80,7 +80,7 @@ def do(address: str, tmp_path: Path, keep: Keep) -> Callable[[Task, str, Way], t
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_loop_ends_and_runs_no_broken_call(do: Any, task: Task, program: str, stream: bool) -> None:
-    """Each call that reaches a tool is valid, each history is accepted, ids match, and each loop ends regularly."""
+    """Each call that reaches a tool is valid, each history is accepted, ids match, and each loop ends as expected."""
     reason, wrong = do(task, program, Way(stream))
 
     assert wrong == []

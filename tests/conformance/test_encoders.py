@@ -91,7 +91,7 @@ def test_what_an_encoder_writes_is_read_back(said, template, write):
 
 
 def test_the_format_of_an_encoder_passes(template):
-    """Analysis skips nothing, no capability fails, and the switch for thinking is found."""
+    """Analysis drops nothing, no capability fails, and the switch for thinking is found."""
     report = verify(template)
 
     assert template.analysis.given_up == ()

@@ -239,7 +239,7 @@ BARE = {"type": "function", "function": {"name": "look_up"}}
 
 @each_template
 def test_a_mask_refuses_nothing_that_is_rendered(name: str) -> None:
-    """A mask covers the model's answers and call but no result, even if the prompt can't describe the tools."""
+    """A mask covers the model's answers and call but no result, even if the tool has no description."""
     template = template_named(name)
     answers = [
         user("One?"),

@@ -275,7 +275,7 @@ def test_a_call_that_is_cut_off_is_told_apart(turn):
 
 
 def test_the_format_of_the_library_passes(template):
-    """Analysis skips nothing, no capability fails, and the prompt's variable is found."""
+    """Analysis drops nothing, no capability fails, and the prompt's variable is found."""
     report = verify(template)
 
     assert template.analysis.given_up == ()

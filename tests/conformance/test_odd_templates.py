@@ -102,7 +102,7 @@ def test_keys_that_a_template_sorts_are_generated_sorted():
 
 
 def test_a_call_that_opens_reasoning_which_nothing_closes():
-    """Calls without reasoning come after its start marker, but content doesn't."""
+    """A call without reasoning follows the start marker of reasoning, but content doesn't."""
     source = composed(CHATML, Thoughts(start="<think>", end=""), TAGS).replace("thought -%}", "true -%}")
     source = source.replace(
         "{%- if said -%}", "{%- if not message.tool_calls -%}</think>{%- endif -%}{%- if said -%}", 1

@@ -2,9 +2,9 @@
 
 Strategy: outputs come from the families, from samples of the formats in `tests/formats`, and from the recorded cases if
 available. Markers, quotes, braces, whitespace and odd characters are deleted, doubled, swapped, cut off and inserted.
-An output must be read the same whole, in single characters and in random chunks, through a copy and through a saved
-state. It must add up, and arguments of complete calls must be JSON objects. An input is JSON: the name of the reading,
-the text, and the seed of the chunks.
+An output must be read the same in every way: whole, in single characters, in random chunks, through a copy, and through
+a saved state. Its parts must add up, and arguments of complete calls must be JSON objects. An input is JSON: the name
+of the reading, the text, and the seed of the chunks.
 """
 
 from __future__ import annotations

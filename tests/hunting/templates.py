@@ -139,7 +139,7 @@ def _steps(source: str, say: Callable[[str], None], *, verified: bool) -> dict[s
 
 
 def _work(source: str, *, verified: bool) -> Iterator[tuple[str, Callable[[], str], tuple[type[Exception], ...]]]:
-    """Yield the steps: a name, a function that returns the fault, and its documented errors."""
+    """Yield the steps: a name, a function that returns the error, and its documented exceptions."""
     made: list[ChatTemplate] = []
     turns: list[Turn] = []
 

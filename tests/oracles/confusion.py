@@ -27,7 +27,7 @@ _END = 0
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Two lexemes at one place that a lexer confuses.
+    """Two lexemes at the same place that a lexer confuses.
 
     After the text of `lost`, the lexer continues with `kept` if one of `characters` follows.
     """

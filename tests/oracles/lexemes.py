@@ -229,7 +229,7 @@ def json_lexeme(node: JsonValue) -> Json:
 
 
 def _after(rest: Rest, character: str) -> Iterator[Rest]:
-    """Yield the rest of `rest` after one character."""
+    """Yield what remains of `rest` after one character."""
     match rest[0]:
         case Literal(text) if text[0] == character:
             yield (Literal(text[1:]), *rest[1:]) if len(text) > 1 else rest[1:]

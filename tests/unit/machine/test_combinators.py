@@ -157,7 +157,7 @@ def test_a_loop_has_bounds(text, matches):
 
 
 def test_ends_of_turn_are_not_content():
-    """Ends of turn are dropped after a match. In text that doesn't match, content continues after each of them."""
+    """Ends of turn are dropped. If the text doesn't match, content continues after each end of turn."""
     letters = Grammar(c.content(c.chars("a-z", 1, None)))
     format = Format(turn=TurnTexts(end="<end>", ends=("<e",)))
 
