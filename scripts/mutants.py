@@ -135,7 +135,7 @@ class Trials:
         return True
 
     def _note(self, session: pytest.Session, notes: Path) -> int:
-        """Run each test by itself, and record the entered functions and seconds. Return 1 if one fails."""
+        """Run each test by itself, and record its seconds and the functions it enters. Return 1 if a test fails."""
         found = {}
         for item in session.items:
             clear_caches()

@@ -66,7 +66,7 @@ class Client:
         return await self._outputs.get()
 
     async def add_request_async(self, request: Any) -> None:
-        """Start an answer after the waiting ones."""
+        """Queue a request behind those that wait."""
         self._wanted.add(request.request_id)
         self._thread.submit(self._work, request)
 

@@ -31,7 +31,7 @@ def vendor_templates() -> dict[str, Path]:
 def all_vendor_templates() -> dict[str, Path]:
     """Return the vendors' templates, including those that no package contains.
 
-    The latter are searched for in `$UNRENDER_MORE_TEMPLATES` and `../shared/more-templates`.
+    Those are read from `$UNRENDER_MORE_TEMPLATES` or `../shared/more-templates`.
     """
     more = _first_folder(os.environ.get("UNRENDER_MORE_TEMPLATES"), SHARED / "more-templates")
     return {**vendor_templates(), **_by_name(more)}

@@ -199,7 +199,7 @@ def test_parity(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", [c for c in COMPARED if c["class"] == "recovery"], ids=lambda case: str(case["id"]))
 def test_recovery_keeps_the_floor(case: dict[str, Any]) -> None:
-    """Broken output gives no partial call as complete, and loses no text before the break."""
+    """In broken output, no partial call is reported as complete, and no text before the break is lost."""
     message = read_compared(case, [case["output"]])
     names = {tool["function"]["name"] for tool in case["tools"] or []}
     complete = [call for call in message.tool_calls if call.status == "complete"]

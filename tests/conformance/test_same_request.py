@@ -126,7 +126,7 @@ REFUSED = {
 }
 """Expected errors: images for templates that show none, and a malformed message for all."""
 NAMED_ALONE = {"documents", "documents and tools", "thought, said and called"}
-"""Texts that a note may replace. Few templates support documents, or reasoning and text before a call."""
+"""Requests that may lose texts if a warning names each. Few templates support documents, or reasoning and text before a call."""
 
 
 def texts(content: Any) -> list[str]:

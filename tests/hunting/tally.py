@@ -64,7 +64,7 @@ class Tally:
 
 
 def drawing(**more: Any) -> settings:
-    """Return settings that make Hypothesis only draw: a hunt minimises by itself."""
+    """Return settings with which Hypothesis only draws inputs, since a hunt minimises them itself."""
     plain: dict[str, Any] = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
     return settings(**plain | {"phases": (Phase.generate,)} | more)
 

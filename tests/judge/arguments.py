@@ -1,7 +1,7 @@
 """A check that the arguments of complete calls contain everything written for them.
 
 It reads the text under spans of arguments independently of the parser. JSON is compared as values; otherwise each word
-of the text must occur in the arguments, in order. `SAME` lists words that arguments spell differently. The text that a
+of the text must occur in the arguments, in order. `SAME` maps words of the text to their JSON spelling. The text that a
 Format writes for no arguments (`when_empty`) is ignored.
 """
 
@@ -21,7 +21,7 @@ from unrender import ArgumentsText, Malformed, Message, ToolCall, ToolCallStarte
 from unrender.format import Arguments, Containers, Format, Slot
 
 SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
-"""Words that arguments spell differently from the text."""
+"""Words of the text, and how JSON spells them in arguments."""
 
 
 def argued(format: Format, outcome: Outcome, text: str) -> None:

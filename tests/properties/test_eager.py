@@ -1,8 +1,8 @@
 """Text leaves the parser as soon as its meaning is certain.
 
-Rules: hold-back is the number of characters fed but not yet final, after each single character. The start of a call, up
-to its name, may turn out to be text, so it's held back. So is a value whose type depends on its text. This applies if
-calls are streamed. By default, a whole call may turn out to be text, and is held back.
+Rules: hold-back is the number of characters fed but not yet final, after each single character. By default, a whole
+call may turn out to be text, so it's held back. If calls are streamed, only a call's start is held back, up to its
+name. So is a value whose type depends on its text.
 """
 
 from __future__ import annotations

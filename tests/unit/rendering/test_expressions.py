@@ -72,7 +72,7 @@ def test_rounds_are_counted(source):
 
 
 class Record:
-    """A value of the caller's."""
+    """A caller's object, passed to a template."""
 
     name = "own"
     rows = [1, 2]  # noqa: RUF012 - a list that a template reads

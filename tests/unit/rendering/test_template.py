@@ -195,7 +195,7 @@ def test_templates_of_go_are_told_apart(source):
 
 
 def test_limited():
-    """A template can get other limits. The original keeps its own limits."""
+    """`limited` returns a copy with other limits. The original keeps its own."""
     template = template_of("{% for i in range(100) %}{{ i }}{% endfor %}")
 
     limited = template.limited(Limits(rendering_steps=10))
