@@ -94,7 +94,7 @@ def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) ->
     format, before = turn.format, len(turn.known_ids)
     thinks = bool(format.reasoning.end.strip())
     id = (id_maker(format.tools) if format.tools.id_parts else numbered_id)(before, NAME)
-    if counts:  # Such as `functions.get_weather:3` for the first call of the fourth answer.
+    if counts:  # Ids count calls, e.g. `functions.get_weather:3` for the first call of the fourth answer.
         format = replace(format, tools=replace(format.tools, index_start=format.tools.index_start + before))
     for thought in (f"Town {number} comes next, since it was asked for." if thinks else "", ""):
         call = (NAME, {"city": f"Town {number}", "days": number}, id)
