@@ -33,7 +33,7 @@ from unrender.limits import MAX_FEW, MAX_FILE
 from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
 
-__all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of", "special_texts_of"]
+__all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of"]
 
 _HALF = "\ufffd"
 """Replacement character that decoders return for an incomplete character."""
