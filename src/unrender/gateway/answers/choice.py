@@ -157,9 +157,9 @@ class Choice:
         if not piece.text:
             return []
         self._texts.append(piece.text)
-        return self._unbroken(list(self._parsed(piece)), piece.tokens)
+        return self._unbroken(self._parsed(piece), piece.tokens)
 
-    def _parsed(self, piece: Piece) -> Iterator[unrender.Event]:
+    def _parsed(self, piece: Piece) -> list[unrender.Event]:
         """Parse a piece. If the piece's special tokens are known, markers in ordinary text are treated as quotations.
 
         If a piece contains both a special token and the same text in ordinary tokens, the parser isn't told which is which. Once the text
@@ -168,19 +168,16 @@ class Choice:
         first = len(self._texts) == 1
         self._ids_match = self._ids_match and (piece.special is not None or not first)
         if piece.special is None or not self._ids_match:
-            yield from self.parser.feed(piece.text)
-            return
+            return self.parser.feed(piece.text)
         if first:
             self.parser._quote_only("\0".join(piece.special.known))
         spelled = _one_of(piece.special.known).split(piece.text)
         self._ids_match = not Counter(piece.special.found) - Counter(spelled[1::2])
         if piece.special.found and (*spelled[1::2],) != piece.special.found:
-            yield from self.parser.feed(piece.text)
-            return
+            return self.parser.feed(piece.text)
         # Without a special token in the piece, all of its text is ordinary.
-        for at, text in enumerate(spelled if piece.special.found else [piece.text]):
-            if text:
-                yield from self.parser.feed(text, special=at % 2 == 1)
+        parts = enumerate(spelled if piece.special.found else [piece.text])
+        return [event for at, text in parts if text for event in self.parser.feed(text, special=at % 2 == 1)]
 
     def finish(self) -> list[unrender.Event]:
         """End the answer and return the last events. Later calls return no events."""
