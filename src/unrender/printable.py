@@ -151,7 +151,7 @@ def rows_of(rows: Mapping[str, str]) -> Iterator[Line]:
     """Yield labels and texts in two columns."""
     width = max(map(len, rows))
     for label, text in rows.items():
-        yield [(label.ljust(width + 1), "dim"), (text, "")]
+        yield [(label.ljust(width + 2), "dim"), (text, "")]
 
 
 def _as_python(found: re.Match[str]) -> str:

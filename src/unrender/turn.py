@@ -233,7 +233,7 @@ class Turn(Constrained, Page):
         }
         yield from rows_of({name: value for name, value in rows.items() if value})
         for note in self.warnings:
-            yield [("Warning  ", "red"), (note, "")]
+            yield [("Warning   ", "red"), (note, "")]
         yield []
         text = self.prompt if len(self.prompt) <= 2 * _SHOWN else f"{self.prompt[:_SHOWN]}\n…\n{self.prompt[-_SHOWN:]}"
         begun = len(text) - len(self.prefill) if self.prefill and text.endswith(self.prefill) else len(text)
