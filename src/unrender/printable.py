@@ -147,10 +147,11 @@ def lines_of(pieces: Line) -> Iterator[Line]:
     yield line
 
 
-def rows_of(rows: Mapping[str, str]) -> Iterator[Line]:
+def rows_of(rows: Iterable[tuple[str, str]]) -> Iterator[Line]:
     """Yield labels and texts in two columns."""
-    width = max(map(len, rows))
-    for label, text in rows.items():
+    shown = [*rows]
+    width = max(len(label) for label, _ in shown)
+    for label, text in shown:
         yield [(label.ljust(width + 2), "dim"), (text, "")]
 
 

@@ -231,9 +231,8 @@ class Turn(Constrained, Page):
             "Thinking": {True: "on", False: "off", None: ""}[self.thinking],
             "Stop at": " ".join(self.stop) or "the end of the sequence",
         }
-        yield from rows_of({name: value for name, value in rows.items() if value})
-        for note in self.warnings:
-            yield [("Warning   ", "red"), (note, "")]
+        told = (("Warning", note) for note in self.warnings)
+        yield from rows_of([*((name, value) for name, value in rows.items() if value), *told])
         yield []
         text = self.prompt if len(self.prompt) <= 2 * _SHOWN else f"{self.prompt[:_SHOWN]}\n…\n{self.prompt[-_SHOWN:]}"
         begun = len(text) - len(self.prefill) if self.prefill and text.endswith(self.prefill) else len(text)

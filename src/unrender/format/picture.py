@@ -189,4 +189,4 @@ def format_page(format: Format) -> Iterator[Line]:
         shown = [(it.text if it.role == "marker" else f"«{it.text}»", it.role) for it in row]
         yield from lines_of(shown)
     yield []
-    yield from rows_of(format_rows(format))
+    yield from rows_of(format_rows(format).items())
