@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, SpecialTokens
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score, scored_item
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
@@ -184,7 +184,6 @@ class VLLM(Completions):
                     yield piece
             return
         prompt, special = await self._prompt_ids.of(job.turn), await self._prompt_ids.special(job.turn)
-        known = frozenset(special.values())
         texts: list[str] = []
         ids: list[int] = []
         finished = False
@@ -194,10 +193,7 @@ class VLLM(Completions):
                     texts.append(piece.text)
                     ids += piece.ids
                     finished = finished or bool(piece.finish)
-                    found = tuple(special[id] for id in piece.ids if id in special)
-                    yield piece._replace(
-                        special=SpecialTokens(known, found) if piece.ids else None, prompt_ids=tuple(prompt)
-                    )
+                    yield piece._replace(special=special if piece.ids else None, prompt_ids=tuple(prompt))
         except EngineError as error:
             if error.status == 404:  # The engine was probably restarted with a release that lacks this path.
                 self._takes_ids = None
