@@ -1,6 +1,6 @@
-"""A turn and a text → what is read of it, in every way in which a caller can give the text.
+"""All ways in which a caller can feed a text to a turn's parser.
 
-`WAYS` has all of them; each must come to what `whole` reads.
+`WAYS` contains all of them; each must give the same result as `whole`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _copied(turn: Turn, text: str, random: Random) -> Outcome:
     parser, at = _parser(turn), random.randrange(len(text) + 1)
     before = _fed(parser, _chunks(text[:at], random))
     copy = parser.copy()
-    _fed(parser, ["<", *_chunks(text, random)])  # What the original reads is nothing to the copy.
+    _fed(parser, ["<", *_chunks(text, random)])  # The copy must not depend on what the original reads now.
     return _outcome(copy, [*before, *_fed(copy, _chunks(text[at:], random)), *copy.finish()])
 
 
@@ -100,7 +100,7 @@ def _restored(turn: Turn, text: str, random: Random) -> Outcome:
 
 
 class Letters:
-    """A tokenizer whose tokens are characters, and the special tokens of a format."""
+    """A tokenizer with one token per character, plus the special tokens of a format."""
 
     def __init__(self, special: Sequence[str]) -> None:
         self.special = sorted({token for token in special if token}, key=lambda token: (-len(token), token))
@@ -108,7 +108,7 @@ class Letters:
         self._tokens = re.compile("|".join(options), re.DOTALL)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids; the longest special token counts."""
+        """Return the ids, preferring the longest special token."""
         found = self._tokens.findall(text)
         return [(1 << 24) + self.special.index(token) if token in self.special else ord(token) for token in found]
 
@@ -126,7 +126,7 @@ def _as_tokens(turn: Turn, text: str, _: Random) -> Outcome:
 
 
 def _parsed(turn: Turn, text: str, _: Random) -> Outcome:
-    """`parse` gives the message alone: it stands in what is read with the end."""
+    """`parse` returns only the message, so the events and spans come from `finish`."""
     parser = _parser(turn)
     events = parser.finish(text=text)
     return replace(_outcome(parser, events), message=turn.parse(text, ids=numbered_id))

@@ -1,4 +1,4 @@
-"""verl's own agent loop with our builder and parser, and our builder beside verl's default."""
+"""verl's own agent loop with our builder and parser, and our builder compared with verl's default."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def encoded(tokenizer: Any, text: str) -> list[int]:
 
 
 def test_metadata_are_aligned_by_verl(tokenizer: Any) -> None:
-    """Verl's `align_response_metadata` gives mask and log probabilities as long as the response; nothing sampled is removed."""
+    """Verl's `align_response_metadata` keeps all sampled tokens, and pads mask and log probabilities to match."""
     builder = ContinuousTokenBuilder(tokenizer)
     prompt = builder.build_initial_tokens(ASKED, tools=[SCHEMA])
     answer = encoded(tokenizer, CALL.removesuffix("<|end|>"))
@@ -72,7 +72,7 @@ def test_metadata_are_aligned_by_verl(tokenizer: Any) -> None:
 
 
 def test_what_is_not_certain_is_an_error(tokenizer: Any) -> None:
-    """Ids of another conversation, an answer of the assistant among the context, and images."""
+    """Ids of another conversation, an assistant's answer in the context, and images raise an error."""
     builder = ContinuousTokenBuilder(tokenizer)
     prompt = builder.build_initial_tokens(ASKED)
     user = {"role": "user", "content": "And?"}
@@ -87,7 +87,7 @@ def test_what_is_not_certain_is_an_error(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("text", [CALL, "Yes.<|end|>", CALL[:-30], ""])
 def test_answers_are_read(tokenizer: Any, text: str) -> None:
-    """Calls with arguments as JSON text; what is no call is content, and no text raises an error."""
+    """Calls have arguments as JSON text. Other text is content, and no text raises an error."""
     parser = (
         VerlToolParser.get_tool_parser("unrender", tokenizer)
         if "unrender" in VerlToolParser._registry
@@ -112,7 +112,7 @@ OPENED = (
 
 @pytest.mark.parametrize(("variables", "content"), [({}, ""), ({"enable_thinking": False}, "Yes.")])
 def test_answers_are_read_with_the_prompts_variables(variables: Any, content: str) -> None:
-    """Verl passes the template's variables to the builder alone. They decide whether a thought is open."""
+    """Verl passes the template's variables only to the builder. They decide whether reasoning is open."""
     tokenizer = byte_tokenizer(SPECIAL, eos="<|end|>", template=OPENED)
     builder = ContinuousTokenBuilder(tokenizer, chat_template_kwargs=variables)
 
@@ -138,7 +138,7 @@ class Weather:
 
 
 def test_verls_own_loop_makes_one_row(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ToolAgentLoop`, with a scripted engine: every prompt begins with the last one and its answer, and the mask marks what was sampled."""
+    """With `ToolAgentLoop` and a scripted engine, prompts only grow, and the mask marks the sampled tokens."""
     monkeypatch.setattr(wiring, "_CONTINUOUS_TOKEN_BUILDER_REGISTRY", dict(wiring._CONTINUOUS_TOKEN_BUILDER_REGISTRY))
     install()
     answers = [encoded(tokenizer, CALL), encoded(tokenizer, "<think>\n\n</think>\n\nIt is sunny.<|end|>")]

@@ -1,4 +1,4 @@
-"""Characters that a terminal obeys, or hides, are written as their numbers; all others stay."""
+"""Control characters and invisible characters are written as escapes. Others are kept."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def alive(text: str) -> set[str]:
 
 
 def test_no_control_is_left():
-    """Of all characters there are, no control, format, surrogate or separator of lines is left in a line."""
+    """A printed line contains no control, format, surrogate or line separator characters."""
     assert alive(printable_line(EVERYTHING)) == set()
     assert alive(printable_lines(EVERYTHING)) == {"\n"}
 
 
 def test_fillers_without_a_glyph_are_shown():
-    """Characters that are letters to Unicode and nothing to the eye are written as their numbers."""
+    """Characters that are letters in Unicode but invisible are written as escapes."""
     assert printable_line("a\u3164\u115f\u034f\U000e0100b") == "a\\u3164\\u115f\\u034f\\U000e0100b"
 
 
 def test_ordinary_text_stays():
-    """Scripts, accents, emoji with their selectors and blanks of all widths stay as they are."""
+    """Scripts, accents, emoji with their selectors and spaces of all widths are kept."""
     text = "Zürich 東京 हिन्दी שלום ❤️ 😀 a\u00a0b\u3000c \\x1b [red]"
 
     assert printable_line(text) == text
@@ -41,9 +41,9 @@ def test_ordinary_text_stays():
 
 @pytest.mark.slow
 def test_json_means_the_same():
-    """JSON keeps its value, however it is written."""
+    """JSON keeps its value."""
     some = EVERYTHING[:0x10000] + EVERYTHING[0x10000::17]
-    value = {"text": " ".join(some)}  # Apart: JSON reads two halves side by side as one character.
+    value = {"text": " ".join(some)}  # Separated, since JSON reads two adjacent surrogates as one character.
     text = json.dumps(value, ensure_ascii=False)
 
     assert json.loads(printable_json(text)) == value

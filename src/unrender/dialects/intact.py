@@ -90,7 +90,7 @@ class _Search:
         return {key: value for key, value in values.items() if key not in unsure}
 
     def places(self, opening: str) -> Iterator[int]:
-        """Yield the positions at which an argument may start. White space in its markers may differ."""
+        """Yield the positions at which an argument may start. Whitespace in its markers may differ."""
         pattern = r"\s*".join(map(re.escape, opening.split()))
         inside = r"(?<![\w.])" if opening[0].isalnum() else ""
         return (found.start() for found in re.finditer(inside + pattern, self.text))
@@ -207,7 +207,7 @@ def _opening(arguments: ArgumentsPart, key: str) -> str:
 
 
 def _closing(arguments: ArgumentsPart, key: str) -> tuple[str, ...]:
-    """Return the spellings of the text after an argument's value, without white space around it."""
+    """Return the spellings of the text after an argument's value, without whitespace around it."""
     entry = arguments.entry
     if not entry:
         return ()
