@@ -27,7 +27,7 @@ from environment import ROOT
 
 from unrender import ChatTemplate, Turn
 from unrender.cli.terminal import event_line
-from unrender.explain.picture import PicturePiece, pictures
+from unrender.format.picture import PicturePiece
 from unrender.printable import printable_line
 from unrender.testing import numbered_id
 
@@ -89,7 +89,7 @@ def example() -> ChatTemplate:
 def answer() -> str:
     """Return a picture of the README's template: its format as a row of parts, and an answer in the same colours."""
     template = example()
-    rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
+    rows = template.analysis._pictures()
     drawing = Drawing(title="A format, and an answer with its parts coloured", width=840, height=226)
     drawing.run(20, 24, ("what is derived: how any answer is written", "quiet"))
     for place, row in enumerate(rows):

@@ -39,7 +39,6 @@ from lint_examples import BROKEN, SOUND
 import unrender.limits
 from unrender import ChatTemplate
 from unrender.cli.commands import app
-from unrender.explain.picture import pictures
 from unrender.format import Format, Slot
 from unrender.lint import Severity
 from unrender.lint.rules import RULES, Rule
@@ -468,11 +467,7 @@ def rewrites(path: Path) -> str:
 
 
 def _rows(template: ChatTemplate) -> list[list[list[str]]]:
-    seen = template.analysis
-    return [
-        [[piece.text, piece.role, piece.field] for piece in row]
-        for row in pictures(template.format, seen.capabilities, seen.evidence)
-    ]
+    return [[[piece.text, piece.role, piece.field] for piece in row] for row in template.analysis._pictures()]
 
 
 def _parts(rows: list[list[list[str]]]) -> list[list[list[str]]]:

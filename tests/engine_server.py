@@ -98,7 +98,7 @@ class Scripted(Connection):
         self.others = others or {}
 
     @asynccontextmanager
-    async def _request(self, path: str, *_: Any) -> AsyncGenerator[Any, None]:
+    async def _request(self, path: str, *_: Any, **__: Any) -> AsyncGenerator[Any, None]:
         parts = iter(self.parts)
 
         async def readany() -> bytes:

@@ -19,9 +19,8 @@ from drawings import Drawing, roles
 from environment import ROOT
 
 import unrender
-from unrender.analysis import Capabilities
-from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
+from unrender.format.picture import pictures
 from unrender.formats import declared_formats
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
@@ -157,7 +156,7 @@ def test_a_format_is_a_row_of_parts() -> None:
     """Each part has its role's colour, is escaped, and names its field. A line break is an arrow."""
     (template,) = [path for path in website.own() if path.stem == "plain"]
 
-    assert website.row(pictures(Format(turn=TurnTexts(end="<e>\n")), Capabilities())[0]) == (
+    assert website.row(pictures(Format(turn=TurnTexts(end="<e>\n")))[0]) == (
         '<div class="answer" tabindex="0" data-search-exclude><span class="p-content slot" title="content">content</span>'
         '<span class="p-marker" title="turn.end">&lt;e&gt;↵</span></div>'
     )

@@ -8,7 +8,10 @@ import unicodedata
 
 import pytest
 
+from unrender import ChatTemplate, Format
+from unrender.explain import explain
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
+from unrender.verify import verify
 
 EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -47,3 +50,25 @@ def test_json_means_the_same():
     assert json.loads(ascii_json(text)) == value
     assert alive(printable_json(json.dumps(value, ensure_ascii=False, indent=2))) == {"\n"}
     assert ascii_json(text).isascii()
+
+
+def test_objects_are_printed_as_pages():
+    """`print` shows formats, turns, reports and explanations for people. A notebook shows the same text with colours."""
+    template = ChatTemplate.from_string(
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    turn = template.prepare([{"role": "user", "content": "a\x1b <b>"}])
+    shown = {
+        str(
+            template.format
+        ): "«content»</>\n\nReasoning    not in the template\nTool calls   not in the template\nStop at      </>",
+        str(turn): "Prompt   26 characters\nTools    none\nStop at  </>\n\n<user>a\\x1b <b></><assistant>",
+        str(verify(template)): "content: passed",
+        str(explain(template, "Hi</>")): "Parsed, no problems.",
+        str(Format()): "«content»\n\nReasoning    not in the template",
+    }
+
+    for text, begin in shown.items():
+        assert text.startswith(begin)
+    assert "a\\x1b &lt;b&gt;" in turn._repr_html_()
+    assert '<span style="color:#2da44e">content: passed' in verify(template)._repr_html_()

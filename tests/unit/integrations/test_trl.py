@@ -170,6 +170,14 @@ def test_the_real_libraries_read_with_it():
     assert tokenizer.decode(own).endswith("Hé.<|end|>")
 
 
+def test_rows_without_messages_say_how_to_get_them():
+    """A row of prompts and completions is an error with the line that joins them."""
+    with pytest.raises(
+        RequestError, match=r"messages: expected a column .*\['prompt', 'completion'\]; .*row\[\"prompt\"\]"
+    ):
+        masked(Letters(eos="<|end|>"))({"prompt": [], "completion": []})
+
+
 class Trainer:
     """The part of a trainer that a `rollout_func` uses."""
 
