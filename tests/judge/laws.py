@@ -10,7 +10,7 @@ Format as data, and it holds for every Format, every text and every way of feedi
 - what a complete call has under its spans of arguments is in its arguments, which are one JSON object (`arguments`);
 - events add up to the message, and every way of feeding gives the same (`feeding`).
 
-The exceptions have a name each: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, `QUOTED`, and `SAME` in `arguments`.
+The exceptions have a name each: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, and `SAME` in `arguments`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from random import Random
 from typing import Any
 
 from judge.arguments import argued, named
-from judge.feeding import WAYS, whole
+from judge.feeding import WAYS, is_mention, whole
 from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import ChatTemplate, ContentText, Malformed, ReasoningText, Turn
@@ -37,10 +37,6 @@ PASSED_OVER = re.compile(r"""(?:"[^"\\]{0,200}"|'[^'\\]{0,200}'|\w+)\s*:\s*""")
 """The name of a field of an envelope. Where its value says nothing to a parser, the value is passed over with it."""
 REPORTED = "another"
 """A word of the event that says that a field came twice: it is passed over, with its value."""
-QUOTED = "an unquoted call"
-"""Words of the event that says that a call is quoted: it is none where its marker is known to be a special token."""
-MENTIONED = "marker of reasoning"
-"""Words of the event that says that a marker of reasoning is text: as a known special token, it counts."""
 _VALUE = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+\w.]+|[\[{](?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*[\]}]""")
 """A text, a word or a flat list, JSON or not."""
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -63,9 +59,10 @@ def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
     argued(turn.format, outcome, text)
     named(outcome, text)
     reported = [event for event in outcome.events if isinstance(event, Malformed) and not event.ends_reasoning]
-    quoted = any(words in event.expected for event in reported for words in (QUOTED, MENTIONED))
+    mentions = [event for event in reported if is_mention(event)]
     for name, way in WAYS.items():
-        if quoted and name == "token ids":
+        # As a token, a mentioned marker inside a damaged call ends the call elsewhere.
+        if name == "token ids" and 0 < len(mentions) < len(reported):
             continue
         same(name, outcome, way(turn, text, Random(seed)))
     return outcome
