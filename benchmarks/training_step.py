@@ -64,8 +64,11 @@ def loaded(path: Path) -> tuple[Any, Any]:
     folder = path.with_suffix("")
     if not folder.exists():  # Reading a GGUF file takes minutes.
         read = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-        AutoModelForCausalLM.from_pretrained(**read, dtype=torch.float32).save_pretrained(folder)
         AutoTokenizer.from_pretrained(**read).save_pretrained(folder)
+        plain = AutoModelForCausalLM.from_pretrained(**read, dtype=torch.float32)
+        plain.hf_quantizer = None  # The weights aren't quantized any more.
+        del plain.config.quantization_config
+        plain.save_pretrained(folder)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     return peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules=["q_proj", "v_proj"])), tokenizer
 
@@ -156,7 +159,9 @@ async def _verl_conversations(model: Any, tokenizer: Any, samples: int) -> list[
     class Engine:
         async def generate(self, *, prompt_ids: list[int], **_: Any) -> Any:
             prompt = torch.tensor([prompt_ids])
-            made = model.generate(prompt, max_new_tokens=LONGEST // TURNS, output_logits=True, return_dict_in_generate=True)
+            made = model.generate(
+                prompt, max_new_tokens=LONGEST // TURNS, output_logits=True, return_dict_in_generate=True
+            )
             ids = made.sequences[0, len(prompt_ids) :]
             scores = torch.log_softmax(torch.stack(made.logits)[:, 0], -1).gather(1, ids[:, None])[:, 0]
             return SimpleNamespace(

@@ -17,7 +17,6 @@ from unrender import ArgumentsText, ContentText, Event, Malformed, Parser, Reaso
 from unrender.testing import numbered_id
 from unrender.token_ids import TokenParser
 
-
 _MENTIONED = ("an unquoted call", "marker of reasoning")
 """Words of the events that report a marker as text: of a quoted call, or of reasoning that has no start or no end."""
 
@@ -25,6 +24,12 @@ _MENTIONED = ("an unquoted call", "marker of reasoning")
 def is_mention(event: Event) -> bool:
     """Return whether an event reports that a marker is text."""
     return isinstance(event, Malformed) and any(words in event.expected for words in _MENTIONED)
+
+
+def unreported(outcome: Outcome) -> Outcome:
+    """Return the message, and the events that report nothing."""
+    said = [event for event in outcome.events if not isinstance(event, Malformed)]
+    return Outcome(tuple(_joined(said)), outcome.message, ())
 
 
 def _parser(turn: Turn) -> Parser:

@@ -24,7 +24,7 @@ from random import Random
 from typing import Any
 
 from judge.arguments import argued, named
-from judge.feeding import WAYS, is_mention, whole
+from judge.feeding import WAYS, is_mention, unreported, whole
 from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import ChatTemplate, ContentText, Malformed, ReasoningText, Turn
@@ -58,13 +58,14 @@ def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
     marked(turn.format, outcome, text)
     argued(turn.format, outcome, text)
     named(outcome, text)
-    reported = [event for event in outcome.events if isinstance(event, Malformed) and not event.ends_reasoning]
-    mentions = [event for event in reported if is_mention(event)]
+    mentions = any(map(is_mention, outcome.events))
     for name, way in WAYS.items():
-        # As a token, a mentioned marker inside a damaged call ends the call elsewhere.
-        if name == "token ids" and 0 < len(mentions) < len(reported):
-            continue
-        same(name, outcome, way(turn, text, Random(seed)))
+        found = way(turn, text, Random(seed))
+        # Spelled in ordinary tokens, a mentioned marker is no marker at all. So the reports are other ones, and the message is the same.
+        if name == "token ids" and mentions:
+            same(name, unreported(outcome), unreported(found))
+        else:
+            same(name, outcome, found)
     return outcome
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from hashlib import blake2b
 
 from unrender import Turn
+from unrender.gateway.backends.backend import EngineError, Job, Piece, SpecialTokens
 from unrender.limits import MAX_FILE
 
 _SIZE = 4
@@ -30,6 +33,33 @@ class PromptIds:
         """Ids by the digest of their text, ordered by last use."""
         self._single: dict[str, int | None] = {}
         """Id of each text that is a single token; None for a text of several tokens."""
+
+    async def generated(
+        self, job: Job, generate: Callable[[Job], AsyncGenerator[Piece, None]]
+    ) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of `generate` for a job whose prompt is given as ids. The ids of a finished answer are stored.
+
+        Raises `EngineError` if the client asks for ids, and the engine returns none.
+        """
+        prompt, special = await self.of(job.turn), await self.special(job.turn)
+        known = frozenset(special.values())
+        texts: list[str] = []
+        ids: list[int] = []
+        finished = False
+        async with aclosing(generate(replace(job, prompt_ids=prompt))) as pieces:
+            async for piece in pieces:
+                found = tuple(special[id] for id in piece.ids if id in special)
+                # Some engines send the token that ends an answer without its text.
+                text = piece.text or "".join(found)
+                texts.append(text)
+                ids += piece.ids
+                finished = finished or bool(piece.finish)
+                tokens = SpecialTokens(known, found) if piece.ids else None
+                yield piece._replace(text=text, special=tokens, prompt_ids=tuple(prompt))
+        if job.wants_ids and any(texts) and not ids:
+            raise EngineError("expected the token ids of the answer, found none; the engine may be too old")
+        if finished and ids:
+            await self.keep(job.turn, prompt, "".join(texts), ids)
 
     async def of(self, turn: Turn) -> list[int]:
         """Return the ids of a turn's prompt."""
