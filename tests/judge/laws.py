@@ -58,11 +58,15 @@ def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
     marked(turn.format, outcome, text)
     argued(turn.format, outcome, text)
     named(outcome, text)
-    mentions = any(map(is_mention, outcome.events))
+    reported = [event for event in outcome.events if isinstance(event, Malformed) and not event.ends_reasoning]
+    mentions = [*map(is_mention, reported)]
     for name, way in WAYS.items():
+        # As a token, a marker inside a damaged call ends the call elsewhere.
+        if name == "token ids" and any(mentions) and not all(mentions):
+            continue
         found = way(turn, text, Random(seed))
-        # Spelled in ordinary tokens, a mentioned marker is no marker at all. So the reports are other ones, and the message is the same.
-        if name == "token ids" and mentions:
+        # Spelled in ordinary tokens, a mentioned marker is no marker at all. So what is reported differs, and what is said doesn't.
+        if name == "token ids" and any(mentions):
             same(name, unreported(outcome), unreported(found))
         else:
             same(name, outcome, found)
