@@ -1,10 +1,13 @@
 """One step of GRPO on conversations of a real model, on the CPU: `trl` with TRL's trainer, `verl` with verl's agent loop and losses.
 
-python benchmarks/training_step.py trl | verl [--model coder-small] [--samples 4]
+python benchmarks/training_step.py trl | verl [--model coder-small] [--samples 2]
 
-Strategy: the model calls a tool, reads its result and answers. The reward is 1 if the last answer contains the temperature. The step trains
-a LoRA adapter on exactly the ids that were sampled. The conversations and the trainer's own log are printed.
+Strategy: the model calls a tool, reads its result and answers. The reward is 1 for an answer with the temperature, less a little for its
+length, so that samples differ. The step trains a LoRA adapter on exactly the ids that were sampled. The conversations and the trainer's own
+log are printed.
 """
+
+# ruff: noqa: PLC0415 -- only one of the trainers is imported
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from unrender.conversation.tools import read_request
 
 QUESTION = "Call get_temperature for Bergen, then tell me the temperature there in one sentence."
 DEGREES = 12
-LONGEST, TURNS = 320, 3
+LONGEST, TURNS = 240, 3
 """Maximum numbers of tokens and of answers in a conversation."""
 POLICY = Policy(unknown_tools="call", failed_calls="apart", repair="offered")
 """The model writes its calls in a block of code."""
@@ -50,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("trainer", choices=TRAINERS)
     parser.add_argument("--model", choices=MODELS, default="coder-small")
-    parser.add_argument("--samples", type=int, default=4, help="conversations in the step")
+    parser.add_argument("--samples", type=int, default=2, help="conversations in the step")
     given = parser.parse_args()
     set_seed(0)
     model, tokenizer = loaded(model_file(given.model))
@@ -73,17 +76,19 @@ def loaded(path: Path) -> tuple[Any, Any]:
     return peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules=["q_proj", "v_proj"])), tokenizer
 
 
+def score(answer: str) -> float:
+    """Return 1 for an answer with the temperature, less a thousandth for each character."""
+    return float(str(DEGREES) in answer) - len(answer) / 1000
+
+
 def reward(conversation: Sequence[Sequence[Mapping[str, Any]]], ended: Sequence[str], **_: Any) -> list[float]:
-    """Return 1 for each conversation whose last answer contains the temperature, and print the conversations."""
+    """Print the conversations, and return the score of each last answer."""
     for messages, why in zip(conversation, ended, strict=True):
         print(f"--- ended: {why}")
         for message in messages:
             calls = [call["function"] for call in message.get("tool_calls", ())]
             print(f"{message['role']}: {calls or message['content']!r}")
-    return [
-        float(why == "answered" and str(DEGREES) in messages[-1]["content"])
-        for messages, why in zip(conversation, ended, strict=True)
-    ]
+    return [score(messages[-1]["content"] or "") for messages in conversation]
 
 
 def with_trl(model: Any, tokenizer: Any, samples: int) -> None:
@@ -119,7 +124,7 @@ def with_trl(model: Any, tokenizer: Any, samples: int) -> None:
 
 def with_verl(model: Any, tokenizer: Any, samples: int) -> None:
     """Sample with verl's `ToolAgentLoop`, and train with verl's advantages and policy loss."""
-    import numpy
+    import numpy as np
     from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, get_policy_loss_fn
     from verl.workers.config import ActorConfig
 
@@ -129,14 +134,14 @@ def with_verl(model: Any, tokenizer: Any, samples: int) -> None:
     outputs = asyncio.run(_verl_conversations(model, tokenizer, samples))
     for output in outputs:
         print("---", repr(tokenizer.decode(output.response_ids)))
-    scores = [float(f"{DEGREES}" in tokenizer.decode(_last_answer(output))) for output in outputs]
+    scores = [score(tokenizer.decode(_last_answer(output), skip_special_tokens=True)) for output in outputs]
 
     longest = max(len(output.response_ids) for output in outputs)
     mask = torch.tensor([_padded(output.response_mask, longest) for output in outputs], dtype=torch.float32)
     old = torch.tensor([_padded(output.response_logprobs, longest) for output in outputs])
     rewards = torch.zeros_like(mask)
     rewards[:, 0] = torch.tensor(scores)
-    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, numpy.array(["question"] * samples))
+    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, np.array(["question"] * samples))
     optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], lr=1e-4)
     config = ActorConfig(strategy="fsdp", ppo_micro_batch_size_per_gpu=1, rollout_n=samples)
     logprobs = torch.stack([_logprobs(model, output, longest) for output in outputs])
