@@ -124,7 +124,6 @@ def with_trl(model: Any, tokenizer: Any, samples: int) -> None:
 
 def with_verl(model: Any, tokenizer: Any, samples: int) -> None:
     """Sample with verl's `ToolAgentLoop`, and train with verl's advantages and policy loss."""
-    import numpy as np
     from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, get_policy_loss_fn
     from verl.workers.config import ActorConfig
 
@@ -141,7 +140,7 @@ def with_verl(model: Any, tokenizer: Any, samples: int) -> None:
     old = torch.tensor([_padded(output.response_logprobs, longest) for output in outputs])
     rewards = torch.zeros_like(mask)
     rewards[:, 0] = torch.tensor(scores)
-    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, np.array(["question"] * samples))
+    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, ["question"] * samples)
     optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], lr=1e-4)
     config = ActorConfig(strategy="fsdp", ppo_micro_batch_size_per_gpu=1, rollout_n=samples)
     logprobs = torch.stack([_logprobs(model, output, longest) for output in outputs])

@@ -19,9 +19,8 @@ _KEYS = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.token
 
 
 @cache
-def _vocabulary(path: Path) -> tuple[list[str], list[str], list[int]]:
-    found = read_metadata(path, lambda key: key in _KEYS)
-    return tuple(map(found.__getitem__, _KEYS))  # type: ignore[return-value]
+def _vocabulary(path: Path) -> list[Any]:
+    return [*map(read_metadata(path, lambda key: key in _KEYS).__getitem__, _KEYS)]
 
 
 def from_gguf(path: Path, special: Iterable[str] = ()) -> Any:

@@ -172,7 +172,12 @@ def loop_of(tokenizer: Any, monkeypatch: pytest.MonkeyPatch, answers: list[list[
         async def generate(self, *, prompt_ids: list[int], **_: Any) -> Any:
             prompts.append(list(prompt_ids))
             ids = answers[len(prompts) - 1]
-            more = {"routed_experts": None, "num_preempted": 0, "extra_fields": {}, "stop_reason": "stop"}
+            more: dict[str, Any] = {
+                "routed_experts": None,
+                "num_preempted": 0,
+                "extra_fields": {},
+                "stop_reason": "stop",
+            }
             return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **more)
 
     loop = object.__new__(ToolAgentLoop)  # Its constructor needs verl's servers.
