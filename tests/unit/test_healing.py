@@ -95,13 +95,56 @@ def test_good_beginning_is_kept(name, text, good, dialect):
 
 
 def test_what_comes_again_is_not_the_call_that_broke():
-    """Of a beginning that is written twice, the first one is cut at its end."""
+    """Of a beginning that is written twice, the first one is cut at its end, and what stands in the second one is written again."""
     whole = WHOLE["tags"][1]
     begun = whole[: whole.index("=hour>")]
-    healing = prepared("tags").heal(begun + whole)
+    turn = prepared("tags")
+    healing = turn.heal(begun + whole)
 
     assert healing is not None
-    assert (begun + whole)[: healing.cut] == begun[: begun.index("\n</parameter>")]
+    kept = (begun + whole)[: healing.cut]
+    assert kept == begun[: begun.rindex("<parameter")]
+    assert [call.arguments for call in completed(turn, kept + healing.sample(1))] == [{"title": "Tea", "hour": 12}]
+
+
+LETTER = {
+    "to": {"type": "string"},
+    "subject": {"type": "string"},
+    "count": {"type": "integer"},
+    "more": {"type": "object", "properties": {"count": {"type": "integer"}}},
+}
+SEND = {"name": "send", "parameters": {"type": "object", "properties": LETTER, "required": ["to", "subject"]}}
+
+
+@cases
+def test_intact_arguments_are_kept(name, text, arguments):
+    """What stands complete in a broken call is the same in the healed one, also after the place at which the call breaks."""
+    turn = prepared(name, tools=[SEND])
+    healing = turn.heal(text, finish_reason="stop")
+
+    assert healing is not None
+    for seed in range(3):
+        calls = completed(turn, text[: healing.cut] + healing.sample(seed))
+        assert len(calls) == 1
+        assert {key: calls[0].arguments.get(key) for key in arguments} == arguments
+        assert not calls[0].problems()
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_healing_ends_with_the_calls_of_the_answer(name):
+    """The calls after a healed one are those that the model wrote. Others may follow only if another one is broken."""
+    turn, whole = prepared(name), WHOLE[name][1]
+    broken = whole.replace("12", "noon")
+    for later, most in (("", 1), ("\n" + whole, 2), ("\n" + whole + "\n" + broken, 9)):
+        text = broken + later
+        healing = turn.heal(text)
+        assert healing is not None
+        for seed in range(3):
+            calls = completed(turn, text[: healing.cut] + healing.sample(seed))
+            assert 1 + bool(later) <= len(calls) <= most
+            assert [call.arguments_json for call in calls[1:2]] == [
+                call.arguments_json for call in turn.parse(whole if later else "").tool_calls
+            ]
 
 
 def test_whole_answer_is_read_in_one_piece(monkeypatch):
@@ -114,8 +157,12 @@ def test_whole_answer_is_read_in_one_piece(monkeypatch):
         return feed(machine, text)
 
     monkeypatch.setattr(Machine, "feed", counted)
-    assert prepared("json").heal("Let me see.\n" * 100 + WHOLE["json"][1].replace("12", "noon")) is not None
-    assert len(pieces) < 10
+    counts = []
+    for lines in (1, 100):
+        assert prepared("json").heal("Let me see.\n" * lines + WHOLE["json"][1].replace("12", "noon")) is not None
+        counts.append(len(pieces))
+        pieces.clear()
+    assert counts[0] == counts[1] < 20
 
 
 def test_second_call_of_an_answer():

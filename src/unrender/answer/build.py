@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from unrender.answer.follow import call_signs
-from unrender.answer.literals import holds_token, json_tokens, keyed_tokens, tokens
+from unrender.answer.literals import TOKEN, holds_token, json_tokens, keyed_tokens, tokens
 from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Marker, ReasoningPart
 from unrender.cache import kept
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
@@ -160,7 +160,25 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 def calls_in(format: Format) -> tuple[Calls, ...]:
     """Return the calls that the parser recognizes, with any tool name. The format's own syntax comes first."""
     closing = {marker.core for marker in (*_frame(format).ends, *_frame(format).dropped)}
-    return tuple(calls_in_syntax(format, syntax, closing) for syntax in format.syntaxes)
+    syntaxes = (*format.syntaxes, *(other for syntax in format.syntaxes for other in _named_once(syntax)))
+    return tuple(calls_in_syntax(format, syntax, closing) for syntax in syntaxes)
+
+
+def _named_once(syntax: CallSyntax) -> Iterator[CallSyntax]:
+    """Yield the syntaxes of a call with two names whose first name is wrong, or missing together with the markers around it.
+
+    For example, `to=f<|message|><invoke name="f">` is also read as `to=g<|message|><invoke name="f">` and `<invoke name="f">`.
+    """
+    function, name = syntax.function, Slot.NAME
+    if syntax.envelope or function[: function.index(Slot.ARGUMENTS)].count(name) < 2:
+        return
+    first, second = (at for at, part in enumerate(function) if part is name)
+    before, between, rest = function[:first], text_of(function[second - 1]), function[second:]
+    markers = [found.start() for found in TOKEN.finditer(between)]
+    if second != first + 2 or not markers:
+        return
+    heads = [(*before, Slot.ANY, between), *((between[at:],) for at in markers)]
+    yield from (replace(syntax, function=(*head, *rest), checked=True) for head in heads if head[0] is not Slot.ANY)
 
 
 def own_calls(format: Format) -> Calls | None:

@@ -10,7 +10,7 @@ TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]|\[\|[^\[\]\s]+\|\]")
 _PROSE_WORD = re.compile(r"\w+[.:,;]?|```\w*[\s\[{]*")
 """Matches a word of prose with punctuation, or the start of a code block, such as ` ```json ` or ` ```tool_code `."""
 _FENCED = re.compile(r"```\w*")
-_EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
+_EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)|(?<=\])(?=<[|/])")
 """Matches the positions at which a word is split into pieces: at a code fence, between two tags, and between a special token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")

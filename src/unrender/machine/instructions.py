@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD
+from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD, MAX_WORDS
 from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
 from unrender.machine.events import BrokenText
 from unrender.machine.frames import Frame
@@ -269,6 +269,36 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class SkipHeader:
+    """Consumes a header with words before its last token, as in `<|channel|>final json<|message|>`.
+
+    A header is on one line, and contains neither other markers nor a recipient such as `to=f`. Otherwise, its start is text.
+    """
+
+    size: int
+    """Length of the start of the header, e.g. of `<|channel|>final`."""
+    end: str
+    """The last token of the header."""
+    ends: Finder
+    """The last token, and everything that a header can't contain."""
+    text: int
+    """Address of a `Mention`."""
+
+    def step(self, machine: Machine) -> bool:
+        buffer, at = machine.buffer, machine.at + self.size
+        reach = at + MAX_WORDS + self.ends.longest
+        found, mark = self.ends.find(buffer, at, reach)
+        if not mark and not machine.final and len(buffer) < reach:
+            return True
+        if mark != self.end or buffer[at].isalnum():
+            return machine.go_to(self.text)
+        machine.take(Role.MARKER, at)
+        machine.malformed(buffer[at:found], repr(self.end))
+        machine.take(Role.MARKER, found + len(mark))
+        return machine.go_on()
+
+
+@dataclass(frozen=True, slots=True)
 class OpenFence:
     """Parses the line of a Markdown fence at the start of the answer."""
 
@@ -465,6 +495,8 @@ class Unread:
     ends: Finder | None = None
     """Finder for the closing brace and for start markers of other calls. Set only if text that looks like a call is dropped."""
     closers: Finder = NO_MARKERS
+    inside: Finder = NO_MARKERS
+    """Start markers of calls in a fence. A call of the format counts, even if the fence isn't a call in another format's syntax."""
 
     def step(self, machine: Machine) -> bool:
         if self.ends is not None and (end := self._brace(machine, self.ends)) != _NOWHERE:
@@ -473,7 +505,9 @@ class Unread:
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         end = self._again(machine, failed) if machine.rereads else failed
         # Stop at the end marker of reasoning, as in "…with <call> and</think>".
-        closed, closer = self.stops.find(machine.buffer, machine.at + 1, end + self.stops.longest)
+        fenced = machine.buffer.startswith("```", end_of(SPACE, machine.buffer, machine.at, machine.at + MAX_BLANK))
+        stops = self.inside if fenced else self.stops
+        closed, closer = stops.find(machine.buffer, machine.at + 1, end + stops.longest)
         end = closed if closer and closed < end else end
         # Wait for more text if the marker may occur again, as in `<call> <ca`.
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:

@@ -59,15 +59,18 @@ class OpenThought:
     """The marker, including the whitespace before it."""
     text: int
     """Address of a `Mention`."""
+    closed: bool = False
+    """True if the marker counts only before an end marker, wherever it is."""
 
     def step(self, machine: Machine) -> bool:
-        if machine.thinks or _is_special(machine):
+        may_start = machine.thinks or _is_special(machine)
+        if may_start and not self.closed:
             return machine.go_on()
         before = _content_before(machine)
         cut = len(before) >= MAX_CONTEXT
         line = (before + self.marker[: -len(self.marker.lstrip())]).rpartition("\n")
-        starts = _INDENT.fullmatch(line[2]) and (line[1] or not cut)
-        if not starts or _in_code(before) or machine.position < machine.unended:
+        starts = _INDENT.fullmatch(line[2]) and (line[1] or not cut) and not _in_code(before)
+        if not (may_start or starts) or machine.position < machine.unended:
             return machine.go_to(self.text)
         frame = machine.way_back((), self.text)
         frame.holds, frame.reported, frame.thought = True, False, True
@@ -82,6 +85,8 @@ class Mention:
     hub: int
     wanted: str = _ENDED
     """The text that the format requires, or "" if the marker isn't part of the format, so that it isn't reported."""
+    role: Role = Role.CONTENT
+    """`Role.MARKER` for a meaningless token, which is dropped."""
 
     def step(self, machine: Machine) -> bool:
         if (
@@ -91,6 +96,9 @@ class Mention:
         marker = machine.buffer[machine.at : machine.at + self.size]
         if self.wanted and not machine.roles:
             machine.malformed(marker, self.wanted)
+        if self.role is Role.MARKER:
+            machine.take(self.role, machine.at + self.size)
+            return machine.go_to(self.hub)
         machine.answered = machine.mentioned = True
         machine.text(Role.CONTENT, machine.at + self.size)
         return machine.go_to(self.hub)

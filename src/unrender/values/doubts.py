@@ -42,6 +42,8 @@ class Doubts:
     """Text between two arguments of a Python-style call. Empty for other notations."""
     equals: str
     """Text between the name and the value of an argument in a Python-style call."""
+    quote: str = ""
+    """The quotation mark around strings, if the format has no escape for it. In `'it\\'s'`, the model may have escaped the mark or not."""
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class Doubts:
         nested: bool = False,
         between: str = "",
         equals: str = "",
+        quote: str = "",
     ) -> Doubts:
         """Return an instance for the values of arguments that start with `opener`. `before` and `after` are the markers around a value.
 
@@ -68,7 +71,15 @@ class Doubts:
         again = None if nested else _again(opener.strip(), after)
         if nested and found:  # Match a complete closer that follows a prefix of itself.
             again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
-        return cls(_telling((*heads, block[0])), found, call, again, between, equals)
+        return cls(_telling((*heads, block[0])), found, call, again, between, equals, quote)
+
+    def excluded(self, *, closed: bool) -> tuple[str, ...]:
+        """Return strings that no generated value contains, because `raised` may take them for other markers.
+
+        `closed` is True if values end with their own closers.
+        """
+        # The start of a closer comes before its end. So if the closer ends like an opener, the value ends at the closer's start.
+        return (*self.tails, *self.heads, *([self.call] if self.call and not closed else ()))
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
         """Return whether the value `text` contains other markers or parts of markers.
@@ -81,10 +92,14 @@ class Doubts:
             return True
         if (not closed and self.call and self.call in text) or (self.again and self.again.search(text)):
             return True
+        if self.quote and text.startswith(self.quote) and f"\\{self.quote}" in text[:-1]:
+            return True
         if not self.between:
             return False
         # A value such as `'Paris, note='Zed'` lacks a quotation mark and therefore contains the start of the next argument.
-        if self.equals in text and any(self.between + name + self.equals in text for name in missing):
+        # In `f(x, note='Zed')`, the argument is that of a call inside the value.
+        starts = (text.find(self.between + name + self.equals) for name in missing)
+        if self.equals in text and any(at >= 0 and not leaves_open(text[:at]) for at in starts):
             return True
         # A value such as `x, f(a=1` lacks the closer of its call and therefore contains the start of another call.
         begun = (text.find(f"{self.between}{tool}(") for tool in tools)

@@ -26,7 +26,7 @@ from unrender.values.json_text import duplicate_key, escape, may_be_word
 from unrender.values.marked_ends import Kind, ValueEnd, ValueMark, ValueMarks
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle
-from unrender.values.unmarked_ends import Follow
+from unrender.values.unmarked_ends import Brackets, Follow
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
 _LOOSE = LiteralStyle()
@@ -38,8 +38,8 @@ class RawScanner(Scanner):
     """Reads verbatim text as a value of one of `types`, up to an end marker that is not consumed."""
 
     __slots__ = (
-        *("_wants_container", "begun", "blank", "broken", "doubt", "duplicate", "escapes"),
-        *("finder", "head", "held", "is_string", "keeps", "literal", "torn", "types", "unclear"),
+        *("_after", "_brackets", "_ends", "_wants_container", "begun", "blank", "broken", "doubt", "duplicate"),
+        *("escapes", "finder", "head", "held", "is_string", "keeps", "literal", "torn", "types", "unclear"),
     )
 
     def __init__(
@@ -48,6 +48,8 @@ class RawScanner(Scanner):
         types: frozenset[str],
         escapes: tuple[tuple[str, str], ...] = (),
         doubt: ValueMarks | None = None,
+        *,
+        patient: bool = False,
     ) -> None:
         self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
         self.doubt: ValueMarks | None = doubt
@@ -77,6 +79,13 @@ class RawScanner(Scanner):
         """A key that occurs twice in one object of the value. Empty if all keys are unique."""
         self.broken: bool = False
         """True if the value should be a list or an object, but its text is damaged."""
+        code = patient and isinstance(finder, Follow) and finder.in_code
+        self._brackets: Brackets | None = Brackets() if code else None
+        """The brackets of a value in code. None if the value ends at its first possible end."""
+        self._ends: int = 0
+        """Number of possible ends inside the value."""
+        self._after: list[str] = []
+        """Pieces of text since the first possible end."""
 
     @property
     def flow(self) -> Taker | None:
@@ -90,11 +99,11 @@ class RawScanner(Scanner):
             return self._scan_literal(text, start, final=final)
         if self.doubt is not None:
             return self._scan_marks(self.doubt, text, start, final=final)
+        if isinstance(self.finder, Follow):
+            return self._scan_unmarked(self.finder, text, start, final=final)
         find = self.finder.find if final else self.finder.decided
         said: list[str] = []
         end, literal = find(text, start)
-        if isinstance(self.finder, Follow) and self.finder.begins.literals:
-            return self._before_call(self.finder.begins, text, start, (end, literal), final=final)
         while literal in self.escapes:
             said += self.take(text[start:end]), self.take(self.escapes[literal])
             start = end + len(literal)
@@ -105,19 +114,46 @@ class RawScanner(Scanner):
         cut = len(text) if final else end
         return cut, "".join((*said, self.take(text[start:cut]))), MORE
 
-    def _before_call(
-        self, begins: Finder, text: str, start: int, found: tuple[int, str], *, final: bool
-    ) -> tuple[int, str, Status]:
-        """Read up to `found`, the end of the value. If another call starts before this position, the value fails."""
-        end, literal = found
-        cut = end if literal or not final else len(text)
-        at, begun = begins.find(text, start)
-        if begun and at < cut:
-            return at, self.take(text[start:at]), FAILED
-        if literal:
-            return self._done(end, self.take(text[start:end]))
-        cut = cut if final else min(cut, begins.undecided_from(text, start))
-        return cut, self.take(text[start:cut]), MORE
+    def _scan_unmarked(self, follow: Follow, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Read a value that has no end marker. The value fails if another call starts inside it.
+
+        In code, the value ends at the first possible end at which no bracket is open, as in `f(x, limit=5), limit=3`. Without such an end,
+        its only possible end counts, as in `sad :()]`. Several ones are ambiguous, and so is a closing bracket after a possible end.
+        """
+        find, begins = follow.find if final else follow.decided, follow.begins
+        said: list[str] = []
+        while True:
+            end, mark = find(text, start)
+            cut = len(text) if final and not mark else end
+            call, begun = begins.find(text, start)
+            if begun and call < cut:
+                return call, "".join((*said, self._pass_code(text[start:call]))), FAILED
+            counts = follow.may_follow(text, cut, mark, final=final) if mark and self._brackets else bool(mark)
+            if not mark and not final:
+                cut = min(cut, begins.undecided_from(text, start))
+            said.append(self._pass_code(text[start:cut]))
+            brackets = self._brackets
+            if counts and (brackets is None or brackets.balanced or (brackets.closed and not self._ends)):
+                return self._done(cut, *said, *map(self.take, self._after))
+            if counts is None or not mark or cut == len(text):
+                break
+            self._ends += 1
+            said.append(self._pass_code(text[cut : cut + 1]))
+            start = cut + 1
+        if not (final and self._ends):
+            return cut, "".join(said), MORE
+        self.unclear = self._ends > 1
+        end = cut - self.behind
+        return (end, "".join(said), FAILED) if self.unclear else self._done(end, *said)
+
+    def _pass_code(self, text: str) -> str:
+        """Return `text` as part of the value, or hold it if it follows a possible end."""
+        if self._brackets:
+            self._brackets.passed(text)
+        if not self._ends:
+            return self.take(text)
+        self._after.append(text)
+        return ""
 
     def _scan_marks(self, doubt: ValueMarks, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         finder = doubt.ends.finder
@@ -199,16 +235,20 @@ class RawScanner(Scanner):
     def passed(self, text: str) -> None:
         if self.doubt is not None:
             self.doubt.passed(text)
+        if self._brackets:
+            self._brackets.passed(text)
 
     @property
     def wanted(self) -> str:
         if self.broken:
             return "a list or an object"
+        if self._ends:
+            return "the end of the value"
         return repr(self.doubt.ends.closers[0]) if self.doubt else super().wanted
 
     @property
     def behind(self) -> int:
-        return self.doubt.size if self.doubt else 0
+        return self.doubt.size if self.doubt else sum(map(len, self._after))
 
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
@@ -271,13 +311,15 @@ class RawScanner(Scanner):
 class CodeValueScanner(Scanner):
     """Reads one value in a Python-style call, up to an end that is not consumed.
 
-    The value is parsed as a quoted string if possible, and by `raw` otherwise. `finder` finds the end of raw text.
+    The value is parsed as a quoted string if possible, and by `raw` otherwise. `finder` finds the text after a quoted string, which may
+    start an undeclared argument. `within` finds the ends of raw text.
     """
 
-    __slots__ = ("closed", "finder", "held", "literal", "raw", "said", "settled", "size")
+    __slots__ = ("closed", "finder", "held", "literal", "raw", "said", "settled", "size", "within")
 
-    def __init__(self, raw: RawScanner, finder: Follow) -> None:
-        self.raw: RawScanner = raw
+    def __init__(self, types: frozenset[str], within: Follow, finder: Follow, *, patient: bool) -> None:
+        self.raw: RawScanner = RawScanner(within, types, patient=patient)
+        self.within: Follow = within
         self.finder: Follow = finder
         self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
         self.held: list[str] = []
@@ -303,7 +345,16 @@ class CodeValueScanner(Scanner):
 
     @property
     def behind(self) -> int:
-        return 0 if self.settled else self.size
+        return self.raw.behind if self.settled else self.size
+
+    @property
+    def unclear(self) -> bool:
+        """True if the value failed because it has several readings."""
+        return self.raw.unclear
+
+    @property
+    def wanted(self) -> str:
+        return "the end of the value" if self.closed else super().wanted
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.settled:
@@ -326,19 +377,21 @@ class CodeValueScanner(Scanner):
         """
         end, mark = (self.finder.find if final else self.finder.decided)(text, start)
         between = text[start : end if end >= 0 else len(text)]
-        if not between.strip() and (mark or final):
-            return start, "".join(self.said), DONE
         if not between.strip():
-            return start, "", MORE
+            follows = self.finder.may_follow(text, end, mark, final=final) if mark else final or None
+            if follows is None:
+                return start, "", MORE
+            return start, "".join(self.said), DONE if follows else FAILED
         quotation = "".join(self.held)
-        mark = self.finder.decided(quotation, 0)[1]
+        mark = self.within.decided(quotation, 0)[1]
         # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote belongs to another value, so the value ends before that quote.
-        if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
+        if mark and (text[start].isalnum() or self.within.opens_value(quotation[:-1])):
             return self._read_again(text, start, final=final)
         # In `"a), f(x=b" and "c"`, the value may end at the bracket or at the last quote. An ambiguous value fails.
-        if mark and self.finder.closes_arguments(mark):
+        if mark and self.within.closes_arguments(mark):
             return start, "".join(self.said), FAILED
         self.settled = True
+        self.raw.passed(quotation)
         said = self.raw.take(quotation)
         end, rest, status = self.raw.scan(text, start, final=final)
         return end, said + rest, status
@@ -346,8 +399,8 @@ class CodeValueScanner(Scanner):
     def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
         """Parse a value whose quoted string is never closed. The value is raw text if all calls end inside the string."""
         quotation = "".join(self.held)
-        at, mark = self.finder.decided(quotation, 0)
-        if mark and self.finder.ends_calls(quotation, at):
+        at, mark = self.within.decided(quotation, 0)
+        if mark and self.within.ends_calls(quotation, at):
             return self._read_again(text, end, final=True)
         return end, "".join(self.said), status
 

@@ -68,6 +68,11 @@ class Scanner(Resumable):
         return ""
 
     @property
+    def lost(self) -> str:
+        """A word that JSON can't express, such as `NaN`, and that became null. Empty if there is none."""
+        return ""
+
+    @property
     def unclear(self) -> bool:
         """True if the value failed because it has several readings."""
         return False

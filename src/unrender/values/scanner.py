@@ -86,7 +86,7 @@ _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 class LiteralScanner(Scanner):
     """Reads one JSON value and returns its JSON text. If `style.strict` is False, Python literals and other notations are accepted too."""
 
-    __slots__ = ("comma", "keys", "quote", "stack", "state", "style")
+    __slots__ = ("comma", "keys", "lost", "quote", "stack", "state", "style")
 
     def __init__(self, style: LiteralStyle) -> None:
         self.style: LiteralStyle = style
@@ -98,6 +98,7 @@ class LiteralScanner(Scanner):
         """A comma and the space after it, held until the next item. Trailing commas are dropped."""
         self.keys: str = ""
         """The keys of the outermost object as JSON text, without their opening quotes."""
+        self.lost: str = ""
 
     @property
     def flow(self) -> LiteralScanner | None:
@@ -231,6 +232,8 @@ class LiteralScanner(Scanner):
         written = json_word(word, strict=self.style.strict)
         if not written:
             return at, FAILED
+        if written == "null" and word not in ("null", "None"):
+            self.lost = self.lost or word
         self._flush_comma(pieces)
         pieces.append(written)
         return end, self._after_value()
@@ -433,6 +436,11 @@ class QuotedScanner(Scanner):
     def duplicate(self) -> str:
         """A key that occurs twice in one object inside the string. Empty if all keys are unique."""
         return self.inner.duplicate
+
+    @property
+    def lost(self) -> str:
+        """A word that JSON can't express, such as `NaN`."""
+        return self.inner.lost
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         at = start if self.opened else start + 1

@@ -7,6 +7,8 @@ following:
 - the closer of the arguments, followed by text that the syntax allows
 - the next call or the end of the turn, if the arguments have no closer
 
+In code, such an end counts only if the brackets of the value are balanced. `Brackets` counts them.
+
 The lengths of names and whitespace are limited, so only a short tail of the text remains undecided.
 """
 
@@ -20,15 +22,19 @@ from itertools import dropwhile, takewhile
 
 from unrender.format import Part, Slot
 from unrender.format.parts import Skeleton, text_of
-from unrender.limits import MAX_BLANK, MAX_NAME, MAX_OPTIONS
+from unrender.limits import MAX_BLANK, MAX_NAME, MAX_OPTIONS, MAX_PARSED_DEPTH
 from unrender.values.declared import NO_NAMES, OddNames
 from unrender.values.finder import Finder
+from unrender.values.resumable import Resumable
 
 _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
 _BLANK = r"\s"
 _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
 """Maps the pieces that are patterns to their maximum lengths. All other pieces are literals."""
+_CLOSING = ")]}"
+_GLUED = (*_CLOSING, ",", "'", '"')
+"""Characters that can't directly follow the closing bracket of all calls."""
 END = "the end of the output"
 """Returned by `find` for a value that ends with the output."""
 
@@ -71,11 +77,8 @@ class Follow:
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
     def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
-        """Return a finder for arguments with the given `names` (empty: any). For Python-style calls, `names` is ignored."""
-        wanted = tuple(
-            found if len(found) <= MAX_OPTIONS else ()
-            for found in (() if self.in_code else names, keys.names, tools.names)
-        )
+        """Return a finder for arguments with the given `names` (empty: any)."""
+        wanted = tuple(found if len(found) <= MAX_OPTIONS else () for found in (names, keys.names, tools.names))
         if wanted == (self.names, self.keys, self.tools):
             return self
         if wanted not in self._named:
@@ -131,6 +134,16 @@ class Follow:
         """Return whether a value may start after `text`, e.g. after `f(a=`."""
         before = text_of(self.entry[self.entry.index(Slot.VALUE) - 1])
         return bool(before.strip()) and text.rstrip().endswith(before.rstrip())
+
+    def may_follow(self, text: str, at: int, mark: str, *, final: bool) -> bool | None:
+        """Return whether the text after the end of a value, `mark` at `at`, may follow the calls. Return None if more text is needed.
+
+        Code doesn't end at a bracket before another bracket, as in `[f(text=a)], ok)]`. Other markers may be followed by any text.
+        """
+        after = text[at + len(mark) :][:1] if mark != END else ""
+        if mark[-1] not in _CLOSING or not self.closes_arguments(mark):
+            return True
+        return after not in _GLUED if after else final or None
 
     def closes_arguments(self, mark: str) -> bool:
         """Return whether the text that ends a value also closes all arguments."""
@@ -274,7 +287,8 @@ class Follow:
         pieces: list[str] = []
         for part in parts:
             if isinstance(part, Slot):
-                pieces += name if name in self.names else [_GAP, *(name or (_NAME,))]
+                gap = [_GAP] if self.in_code or name not in self.names else []
+                pieces += [*gap, *(name or (_NAME,))]
                 continue
             # Whitespace in Python-style calls is optional, because models write both `f(a=1,b=2)` and `f(a = 1, b = 2)`.
             if self.in_code:
@@ -282,6 +296,55 @@ class Follow:
             else:
                 pieces += part
         return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
+
+
+class Brackets(Resumable):
+    """Counts the open brackets in text. A bracket in a quoted string may count or not, as in `f(a=")")` and `don't (stop)`."""
+
+    __slots__ = ("_last", "_open", "_outside", "_quote")
+
+    def __init__(self) -> None:
+        self._open: str = ""
+        """The closing brackets of all open brackets, after `_EXCESS` if there was a closing bracket without an opening one."""
+        self._outside: str = ""
+        """The same, without brackets in quoted strings."""
+        self._quote: str = ""
+        """The quotation mark of an open string."""
+        self._last: str = ""
+
+    @property
+    def closed(self) -> bool:
+        """True if no bracket is open."""
+        return not self._open.strip(_EXCESS) or not (self._quote or self._outside.strip(_EXCESS))
+
+    @property
+    def balanced(self) -> bool:
+        """True if all brackets are in pairs."""
+        return not self._open or not (self._outside or self._quote)
+
+    def passed(self, text: str) -> None:
+        """Record `text`."""
+        for found in _SIGN.finditer(text):
+            sign, before = found.group(), text[found.start() - 1] if found.start() else self._last
+            if sign in _QUOTES and before != "\\":
+                opens = not self._quote and not before.isalnum()
+                self._quote = sign if opens else "" if sign == self._quote else self._quote
+            elif sign not in _QUOTES:
+                self._open = _with_bracket(self._open, sign)
+                self._outside = self._outside if self._quote else _with_bracket(self._outside, sign)
+        self._last = text[-1:] or self._last
+
+
+_SIGN = re.compile(r"[()\[\]{}'\"]")
+_QUOTES = ("'", '"')
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_EXCESS = "!"
+
+
+def _with_bracket(opened: str, sign: str) -> str:
+    if sign in _OPENING:
+        return (opened + _OPENING[sign])[:MAX_PARSED_DEPTH]
+    return opened[:-1] if opened[-1:] == sign else _EXCESS + opened.strip(_EXCESS)
 
 
 def _leading_text(parts: Iterable[Part]) -> str:

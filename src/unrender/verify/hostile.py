@@ -148,8 +148,9 @@ def strings(run: Run) -> Iterator[CapabilityFinding]:
     second = (TOOL_NAMES[1], {"note": "b"})
     quoted += [proof_answer(calls=((TOOL_NAMES[0], {"text": text}), second)) for text in _QUOTES]
     # In an unquoted string, such as `<v>Not </v> here</v>`, a marker can't always be distinguished from the end of the string, so an error
-    # is allowed.
-    judge = as_meant_or_refused if codec.strings.unquoted else as_meant
+    # is allowed. So it is for `\'` between quotation marks without escapes, because models escape them nevertheless.
+    unclear = codec.strings.unquoted or (len(codec.string_close) == 1 and not codec.escapes)
+    judge = as_meant_or_refused if unclear else as_meant
     yield run.judged("quotes in strings", quoted, judge)
     # If a string's own quotes aren't escaped, an error is also allowed.
     quotes, tried = [*literal_texts(codec)], []

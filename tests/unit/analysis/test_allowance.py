@@ -1,4 +1,4 @@
-"""The analysis of any template ends soon, and says what it left out."""
+"""Analysis of any template has limits, and reports the limit that stopped it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
 def test_analysis_ends(source):
-    """Many names, many markers, long texts: the sum of all that is tried is bounded."""
+    """Analysis stays within its limits for many names, many markers and long texts."""
     template = template_of(source)
     start = time.thread_time()
 
@@ -62,7 +62,7 @@ def test_analysis_ends(source):
 
 
 def test_spent_says_which_limit_was_met():
-    """Each limit has its own words, and what is over stays over."""
+    """Each limit has its own reason, and an exceeded limit stays exceeded."""
     spent = Spent(Limits(analysis_renderings=2))
     spent.add(Rendering(text="x"))
     assert not spent.is_over
@@ -94,7 +94,7 @@ def test_spent_says_which_limit_was_met():
 
 
 def test_a_machine_that_stood_still_once_stops_nothing(monkeypatch):
-    """A clock that jumps is one long step; many long steps are the template's."""
+    """A jump of the clock counts as one slow step. Analysis stops only after many slow steps."""
     times = iter([0.0, 60.0, 60.1, 61.5, 63.0])
     monkeypatch.setattr(probes, "now", lambda: next(times))
     spent = Spent(Limits(analysis_seconds=3))
@@ -103,7 +103,7 @@ def test_a_machine_that_stood_still_once_stops_nothing(monkeypatch):
 
 
 def test_the_first_limit_that_was_met_is_the_one_that_is_said():
-    """Limits that are met later change nothing."""
+    """The reason names the first exceeded limit. Later ones don't change it."""
     spent = Spent(Limits(analysis_renderings=2, analysis_characters=1))
     spent.add(Rendering(text="xx"))
     assert spent.is_over
@@ -114,7 +114,7 @@ def test_the_first_limit_that_was_met_is_the_one_that_is_said():
 
 
 def test_what_is_over_is_left_out_and_said():
-    """A template that costs too much is asked no more; what was known by then is kept."""
+    """Analysis stops if the template is too expensive, and keeps its results so far."""
     analysis = analyze(template_of("{% for i in range(90000) %}{% endfor %}" + SAYS))
 
     assert analysis.diagnostics[0] == "the template reaches the limits of rendering, and was asked no more"
@@ -122,7 +122,7 @@ def test_what_is_over_is_left_out_and_said():
 
 
 def test_the_search_for_calls_is_counted():
-    """A call inside of many braces, beside a long list: values are decoded and compared up to the allowance, whatever the time."""
+    """The search for a call among many braces and a long list stops at its limit, regardless of time."""
     counted = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
@@ -142,7 +142,7 @@ def test_the_search_for_calls_is_counted():
     assert analysis.stopped_early
     assert (
         counted < 4 * STANDARD.analysis_searched
-    )  # A value compared takes three calls, and without a bound there were hundreds of millions.
+    )  # Comparing a value takes three calls. Without a limit, there were hundreds of millions of calls.
 
 
 COMPLEX = {
@@ -156,7 +156,7 @@ COMPLEX = {
 @pytest.mark.slow
 @pytest.mark.parametrize("source", COMPLEX.values(), ids=COMPLEX)
 def test_what_compiles_slowly_is_refused(source):
-    """Jinja's compiler takes time by branches times names: far beyond any template of a model, that is an error."""
+    """Jinja's compile time grows with branches times names. Sources far beyond any real template are an error."""
     start = time.thread_time()
 
     with pytest.raises(TemplateError, match="template: expected .*, found"):
@@ -183,7 +183,7 @@ LONG_MARKERS = {
 
 @pytest.mark.parametrize(("part", "source"), LONG_MARKERS.items())
 def test_long_markers_are_given_up(part, source):
-    """Reading with a long marker takes memory by the square of its length: the part is left out, and that is said."""
+    """A part with a very long marker is dropped with a diagnostic, because parsing it would take quadratic memory."""
     template = ChatTemplate.from_string(source)
 
     message = template.prepare([{"role": "user", "content": "Hi"}]).parse("Hello")
@@ -200,7 +200,7 @@ BARE = "{% for m in messages %}{% if m.role == 'assistant' %}ANSWER{% else %}{{ 
 
 @cases
 def test_templates_without_headers_are_analysed(answer):
-    """Without a header, analysis searches for none: a blank marker is not a marker."""
+    """Analysis doesn't search for a header that is missing, because an empty marker isn't a marker."""
     for call in ("", CALLS.replace("BEFORE", ""), CALLS.replace("BETWEEN", " ")):
         analysis = analyze(template_of(BARE.replace("ANSWER", answer + call)))
 

@@ -1,4 +1,4 @@
-"""Beginnings of answers that no answer goes on from."""
+"""Tests of prompts that begin the answer differently from the history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROMPTS = {
 @pytest.mark.parametrize(("prompt", "before", "begun"), PROMPTS.values(), ids=PROMPTS)
 @pytest.mark.parametrize("tools", [None, [TOOL]])
 def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
-    """If prompt and history differ, the prompt's text is a header: grammars are written, samples read as drawn."""
+    """If prompt and history differ, the prompt's text is a header. Grammars can be written, and samples are parsed without errors."""
     source = f"{{% set before = {before!r} %}}{MESSAGES}{{% if add_generation_prompt %}}{prompt}{{% endif %}}"
     template = ChatTemplate.from_string(source)
 
@@ -38,7 +38,7 @@ def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
 
 
 def test_reasoning_that_the_prompt_opens_stays_open():
-    """Only what is before the opener becomes a header."""
+    """Only the text before the opening marker becomes a header."""
     source = (
         "{% for m in messages %}<{{ m.role }}>{{ ' <think>' ~ m.reasoning_content ~ '</think>' if m.reasoning_content }}"
         "{{ m.content }}<end>{% endfor %}{% if add_generation_prompt %}<assistant>:<think>{% endif %}"

@@ -1,4 +1,4 @@
-"""A derived format and a declared one in, what the declared one adds out."""
+"""Tests of merging a derived format with a declared one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def declared(**parts):
 
 
 def test_what_was_derived_stays():
-    """Reasoning, content and calls that were found are kept; another syntax is read as well."""
+    """Derived reasoning, content and calls are kept. A different declared call syntax is tolerated."""
     derived = Format(reasoning=THINK, content=SAY, tools=CALL)
     added = declared(reasoning=OTHER, content=replace(SAY, start="<x>", end="</x>"), tolerated=(KIND, SAME, KIND))
 
@@ -36,7 +36,7 @@ def test_what_was_derived_stays():
 
 
 def test_what_is_missing_is_filled():
-    """Each part that was not found is the declared one's."""
+    """Each part that wasn't derived is taken from the declared format."""
     merged = with_declared(
         Format(), declared(reasoning=OTHER, content=SAY, tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
     )
@@ -47,7 +47,7 @@ def test_what_is_missing_is_filled():
 
 
 def test_what_adds_nothing_is_not_named():
-    """A format to which nothing is added is the same, and spellings are not repeated."""
+    """A declared format that adds nothing leaves the format unchanged, without duplicate spellings."""
     derived = Format(tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
 
     assert with_declared(derived, declared(tolerated=(SAME,), spellings=(SPELLING,), ignored=("<i>",))) == derived
@@ -55,7 +55,7 @@ def test_what_adds_nothing_is_not_named():
 
 @pytest.mark.parametrize("item", [item for item in declared_formats() if item.evidence], ids=lambda item: item.name)
 def test_evidence_in_the_source_decides(item):
-    """A declared format is added where its evidence is, and nowhere else."""
+    """A declared format is added if its evidence is in the source, and only then."""
     evidence = item.evidence
     source = " ".join((*evidence.all, *evidence.any))
 

@@ -1,4 +1,4 @@
-"""The analysis as a whole: golden formats, and what no format may depend on."""
+"""Tests of the whole analysis: golden formats, and inputs that must not change a format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def source(path: Path) -> str:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_is_golden(path):
-    """The derived format is the reviewed one; `scripts/corpus.py` writes them anew."""
+    """The derived format equals the reviewed one. `scripts/corpus.py` rewrites the reviewed formats."""
     golden = Format.from_json((corpus.GOLDEN / f"{path.stem}.json").read_text(encoding="utf-8"))
 
     assert corpus.derived_format(path) == golden
@@ -37,7 +37,7 @@ def test_format_is_golden(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_does_not_depend_on_tokens_or_dates(path):
-    """BOS, EOS and the clock leave no trace, even where EOS is spelled like one of the template's own markers."""
+    """BOS, EOS and the clock don't change the format, even if EOS equals one of the template's own markers."""
     plain = template_of(source(path), bos_token="<s>", eos_token="</s>")
     odd = template_of(
         source(path),
@@ -50,14 +50,14 @@ def test_format_does_not_depend_on_tokens_or_dates(path):
 
 
 AMBIGUOUS = {"call-words": "a call with texts: "}
-"""By template: what it writes alike for two values. A text in quotation marks looks like a string of code: `f(a="b")`."""
+"""Diagnostics by template for two values that render alike. A text in quotation marks looks like a string of code: `f(a="b")`."""
 
 
 @pytest.mark.few(20)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_no_needle_is_left(path):
-    """No marker holds a piece of a probe, and nothing rendered remains unexplained."""
+    """No marker contains a piece of a probe, and no rendered text is left unexplained."""
     analysis = analyze(template_of(source(path)))
 
     assert not carries_needle(analysis.format.to_json())
@@ -69,7 +69,7 @@ def test_no_needle_is_left(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_probes_are_few(path):
-    """Analysis asks a bounded number of questions."""
+    """The number of renderings is bounded."""
     assert analyze(template_of(source(path))).renderings <= MOST_RENDERINGS
 
 
@@ -94,7 +94,7 @@ OTHER_WORDS["NEEDLES"] = (BOS, EOS, *(word for word in _OTHER_TEXTS if isinstanc
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_does_not_depend_on_needles(path, monkeypatch):
-    """Other words for questions, answers, tools, keys, ids and values give the same format."""
+    """The format doesn't change with other words for questions, answers, tools, keys, ids and values."""
     template = template_of(source(path))
     before = analyze(template).format
     modules = [module for name, module in sys.modules.items() if name.startswith("unrender.analysis.")]
@@ -117,7 +117,7 @@ def test_every_mode_is_met():
 
 @pytest.mark.parametrize("text", ["", "hello", "{{ raise_exception('no') }}", "{{ nothing.at.all }}"])
 def test_template_without_messages_is_analysed(text):
-    """A template that renders nothing, or no messages, ends in a plain format and a word about it."""
+    """A template that renders nothing, or no messages, has a plain format and a diagnostic."""
     analysis = analyze(template_of(text))
 
     assert analysis.format.tools.mode is ToolMode.NONE
@@ -125,7 +125,7 @@ def test_template_without_messages_is_analysed(text):
 
 
 def test_a_defect_of_analysis_is_a_diagnostic(monkeypatch):
-    """A template whose analysis fails can still be rendered and its answers read as content."""
+    """If analysis fails, the template can still be rendered, and answers are parsed as content."""
 
     def broken(*_args: object, **_kwargs: object) -> None:
         raise ValueError("empty separator")
@@ -163,7 +163,7 @@ PIECES = st.sampled_from(
 @pytest.mark.slow
 @hypothesis.given(st.lists(PIECES, max_size=9), st.lists(PIECES, max_size=3))
 def test_odd_templates_are_analysed(pieces, tail):
-    """Whatever a template writes in whichever order, analysis ends in a format without needles."""
+    """A template of any pieces in any order has a format without needles."""
     body = "".join(pieces)
     end = "".join(piece for piece in tail if "m." not in piece)
 
@@ -174,7 +174,7 @@ def test_odd_templates_are_analysed(pieces, tail):
 
 
 def test_what_is_given_up_is_said_first():
-    """A number of arguments in the opener is no part of a format: the first diagnostics say what is not read."""
+    """The first diagnostics name the parts that can't be parsed, such as a number of arguments in the opening marker."""
     text = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
         "<c n={{ c.function.arguments | length }}>{{ c.function.name }} {{ c.function.arguments | tojson }}</c>{% endfor %}"
@@ -189,7 +189,7 @@ def test_what_is_given_up_is_said_first():
 
 @pytest.mark.parametrize("word", ["plain", "final"])
 def test_names_of_modes_are_not_markers(word):
-    """Text that begins every prompt and is in no answer is a header, also if it is spelled like a mode of the format."""
+    """Text that begins every prompt but no answer is a header, even if it spells a mode of the format."""
     asking = f"{{% if add_generation_prompt %}}<bot>{word}|{{% endif %}}"
     text = "{% for m in messages %}<{{ 'bot' if m.role == 'assistant' else m.role }}>{{ m.content }}</>{% endfor %}"
 

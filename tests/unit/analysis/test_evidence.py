@@ -1,4 +1,4 @@
-"""Evidence for a format: which comparisons are shown, with which two texts, and which rule decided."""
+"""Evidence for a format: the comparisons, their two texts, and the rule that decided."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def analysis() -> Analysis:
 
 
 def test_each_comparison_has_its_two_texts(analysis):
-    """Every comparison of the field is there, with two texts that differ, a question, and a part that can be looked up."""
+    """Every comparison has two different texts, a finding, and a part that can be looked up in the format."""
     shown = analysis.evidence
 
     assert {(item.comparison, item.part): (item.left.what, item.right.what) for item in shown} == SIDES
@@ -47,7 +47,7 @@ def test_each_comparison_has_its_two_texts(analysis):
 
 
 def test_split_gives_both_texts_again():
-    """The shared parts and those that differ make up both texts."""
+    """The common and different parts add up to both texts."""
     left, right = Shown(what="", text="a b c"), Shown(what="", text="a x c")
     split = Evidence(part="", comparison="", finding="", left=left, right=right).split
 

@@ -1,4 +1,4 @@
-"""Every decision of an analysis is in the log, for who listens."""
+"""Every decision of an analysis is logged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def analysed(name):
 
 
 def test_each_decision_is_a_record(caplog):
-    """Capabilities, evidence with the values found, and what stayed open are told at level DEBUG."""
+    """Capabilities, evidence with its values, and defaults are logged at level DEBUG."""
     caplog.set_level(logging.DEBUG, logger="unrender")
 
     analysis = analysed("json-tags")
@@ -33,7 +33,7 @@ def test_each_decision_is_a_record(caplog):
 
 
 def test_records_are_lines(caplog):
-    """No text of a template breaks a record into lines."""
+    """A record is one line, even if the template's text has line breaks."""
     caplog.set_level(logging.DEBUG, logger="unrender")
 
     for path in sorted(TEMPLATES.glob("*.jinja"))[:12]:
@@ -44,7 +44,7 @@ def test_records_are_lines(caplog):
 
 
 def test_nobody_listening_costs_nothing(caplog):
-    """Without a listener at that level, nothing is made."""
+    """Without level DEBUG, nothing is logged."""
     caplog.set_level(logging.INFO, logger="unrender")
 
     analysed("json-tags")

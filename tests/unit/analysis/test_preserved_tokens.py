@@ -7,7 +7,7 @@ from unrender.format.tokens import preserved_tokens, special_tokens
 
 
 def test_tokens_between_and_around_the_parts_are_preserved() -> None:
-    """Joints, what the prompt begins, what is written for no reasoning, and what says nothing; not the header."""
+    """Joints, the prefill, the empty form of reasoning and ignored markers are preserved, but the header isn't."""
     fmt = Format(
         turn=TurnTexts(
             headers=("<|start|>assistant",),
@@ -26,12 +26,12 @@ def test_tokens_between_and_around_the_parts_are_preserved() -> None:
 
 
 def test_tolerated_markers_count_where_the_template_knows_them() -> None:
-    """Of a syntax that is only tolerated, the markers in the template's source are preserved."""
+    """Markers of a tolerated syntax are preserved if they are in the template's source."""
     other = CallSyntax(call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
 
     assert preserved_tokens(Format(tolerated=(other,)), "{{ '<c>' }}") == ("<c>",)
 
 
 def test_markers_with_quotes_or_braces_are_no_tokens() -> None:
-    """Text that a template writes around a value is no token; a marker without quotes or braces may be one."""
+    """Text around a value isn't a token, but a marker without quotes or braces may be one."""
     assert list(special_tokens(['<a="b"><c>', "<d={x}>[E]", "<f>"])) == ["<c>", "[E]", "<f>"]

@@ -1,4 +1,4 @@
-"""Writing probes again from a format."""
+"""Tests of rebuilding the probes from a format."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def doubts(proof, format: Format):
 
 
 def test_right_format_leaves_no_doubt(proof):
-    """Every probe comes out as the template renders it."""
+    """With the right format, every rebuilt probe equals the template's rendering."""
     assert doubts(proof, proof[2]) == {}
 
 
 def test_white_space_is_no_doubt(proof):
-    """Layout may differ from shape to shape."""
+    """Differences in whitespace cause no doubt."""
     format = proof[2]
 
     assert doubts(proof, replace(format, turn=replace(format.turn, content_to_tools=" \n\n"))) == {}
 
 
 def test_wrong_marker_is_a_doubt(proof):
-    """A marker that the template does not write shows in all shapes that have it, with both texts."""
+    """A wrong marker causes a doubt for every shape that contains it, and the message quotes both texts."""
     format = proof[2]
     wrong = replace(format, tools=replace(format.tools, call_start="<call>"))
 
@@ -55,7 +55,7 @@ def test_wrong_marker_is_a_doubt(proof):
 
 
 def test_shapes_that_do_not_show_all_parts_are_not_judged():
-    """An answer without its needles says nothing of the format; one with them does."""
+    """An answer is compared with the format only if it contains its needles."""
     frame = TurnFrame(lead="", header="", appended="Bye")
     hidden = Answers(content="nothing", mixed=f"{CONTENT}!", two_calls=NAMES[0], reasoned=CONTENT)
     written = Answers(content=f"{CONTENT}!", empty_call=f" {CONTENT}")
@@ -68,7 +68,7 @@ def test_shapes_that_do_not_show_all_parts_are_not_judged():
 
 
 def test_what_ends_a_turn_is_no_doubt():
-    """An answer may be followed by any end of the turn, and by none; the empty form of reasoning may be missing."""
+    """An answer may be followed by any end of turn, or by none. The empty form of reasoning may be missing."""
     frame = TurnFrame(lead="", header="")
     ended = Format(
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>", empty="<r></r>"),
@@ -81,7 +81,7 @@ def test_what_ends_a_turn_is_no_doubt():
 
 
 def test_a_doubt_shows_both_texts():
-    """A sentence with the shape, what is rendered and what was made of it, each at most in part."""
+    """The message names the shape, and quotes the rendered and the rebuilt text, both shortened."""
     frame = TurnFrame(lead="", header="")
 
     assert find_doubts(Answers(content=f"<a>{CONTENT}"), frame, Format()) == {
@@ -92,7 +92,7 @@ def test_a_doubt_shows_both_texts():
 
 
 def test_two_calls_count_where_they_may_be():
-    """A syntax is refuted when no call comes out, or neither one nor two where two are possible."""
+    """A syntax is refuted if it reproduces neither one call nor two, or not one call if it allows only one."""
     one, two = "one call", "two calls"
     tools = CallSyntax(call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
     several, single = Format(tools=tools), Format(tools=replace(tools, parallel=False))

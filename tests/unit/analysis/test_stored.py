@@ -1,4 +1,4 @@
-"""Analyses are kept on disk, and what cannot be trusted there is made again."""
+"""Analyses are cached on disk. Damaged or outdated entries are replaced."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def files(folder):
 
 
 def forget(monkeypatch, *, refuse=False):
-    """Forget what this process knows; `refuse` makes analysing anything an error."""
+    """Clear the cache of this process. With `refuse`, another analysis is an error."""
     SHARED.clear()
     if refuse:
 
@@ -50,7 +50,7 @@ def forget(monkeypatch, *, refuse=False):
 
 
 def test_a_later_process_reads_what_was_found(folder, monkeypatch):
-    """The analysis that is read is the one that was made, and none is made again."""
+    """A later process loads the analysis from disk instead of repeating it."""
     found = ChatTemplate.from_string(SOURCE).analysis
     forget(monkeypatch, refuse=True)
 
@@ -59,7 +59,7 @@ def test_a_later_process_reads_what_was_found(folder, monkeypatch):
 
 
 def test_all_that_an_analysis_says_comes_back(folder):
-    """Evidence, diagnostics, what was given up, and what it cost."""
+    """Evidence, diagnostics and the number of renderings are restored."""
     template = template_of(SOURCE)
     found = Analysis(
         format=Format(),
@@ -78,7 +78,7 @@ def test_all_that_an_analysis_says_comes_back(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES[::6], ids=lambda path: path.stem)
 def test_every_analysis_comes_back_equal(folder, path):
-    """Formats, capabilities and evidence of all kinds survive the way to disk and back."""
+    """Formats, capabilities and evidence of all kinds survive a round trip."""
     template = template_of(path.read_text(encoding="utf-8"))
     found = analysis.analyze(template)
 
@@ -106,7 +106,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_file_is_ignored_and_written_anew(folder, monkeypatch, damage):
-    """Whatever is in the file, the analysis is right, and the next process finds it."""
+    """If the file is damaged in any way, the analysis is still correct, and the file is rewritten."""
     found = ChatTemplate.from_string(SOURCE).analysis
     (path,) = files(folder)
     text = path.read_text()
@@ -118,7 +118,7 @@ def test_a_damaged_file_is_ignored_and_written_anew(folder, monkeypatch, damage)
 
 
 def test_the_cache_can_be_switched_off(folder, monkeypatch):
-    """By a parameter, or by the environment: nothing is written, nothing is read."""
+    """If a parameter or the environment disables the cache, it isn't read or written."""
     assert ChatTemplate.from_string(SOURCE, cache=False).prepare([{"role": "user", "content": "a"}]).prompt
     monkeypatch.setenv(stored.CACHE_VARIABLE, "off")
     forget(monkeypatch)
@@ -129,7 +129,7 @@ def test_the_cache_can_be_switched_off(folder, monkeypatch):
 
 
 def test_the_folder_is_the_users(tmp_path, monkeypatch):
-    """Without a word of the user's, it is where XDG says."""
+    """If the user sets no variable, the folder follows the XDG specification."""
     monkeypatch.delenv(stored.CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert stored.cache_folder() == tmp_path / "unrender"
@@ -140,7 +140,7 @@ def test_the_folder_is_the_users(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
-    """Nothing depends on the cache: where there can be none, analysis is made each time."""
+    """Analysis works without a cache if the folder can't be written."""
     folder.parent.joinpath("file").write_text("")
     monkeypatch.setenv(stored.CACHE_VARIABLE, str(folder.parent / "file" / "below"))
 
@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
 
 
 def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path):
-    """Another source, another token, another release or other declared formats are looked up elsewhere."""
+    """The entry depends on the source, tokens, limits, release and declared formats."""
     found = Analysis(format=analysis.analyze(template_of(SOURCE)).format, capabilities=analysis.Capabilities())
     stored.store(template_of(SOURCE), found)
 
@@ -166,7 +166,7 @@ def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path
 
 
 def test_an_analysis_that_stopped_early_is_not_kept(folder):
-    """A machine under load must not decide for ever what a template can do."""
+    """An analysis that stopped early isn't stored, because a busy machine may be the cause."""
     template = template_of(SOURCE)
 
     stored.store(
@@ -178,7 +178,7 @@ def test_an_analysis_that_stopped_early_is_not_kept(folder):
 
 
 def test_the_number_of_files_is_bounded(folder, monkeypatch):
-    """Those that were written first go."""
+    """The oldest files are removed."""
     monkeypatch.setattr(stored, "MAX_STORED", 3)
     found = analysis.analyze(template_of(SOURCE))
     for number in range(6):
@@ -208,7 +208,7 @@ LEFT = {
 
 
 def test_only_its_own_files_are_removed(folder, monkeypatch):
-    """Surplus files with our names and first words are removed; whatever others keep in the folder stays."""
+    """Surplus files with our names and first words are removed. Files of others stay."""
     monkeypatch.setattr(stored, "MAX_STORED", 1)
     folder.mkdir()
     for name, text in {**FOREIGN, **LEFT}.items():
@@ -221,7 +221,7 @@ def test_only_its_own_files_are_removed(folder, monkeypatch):
 
 
 def sparse(path):
-    """Make a file of a terabyte that takes no place."""
+    """Create a sparse file of a terabyte, which takes no disk space."""
     path.touch()
     os.truncate(path, 10**12)
 
@@ -239,7 +239,7 @@ IN_THE_WAY = {
 
 @pytest.mark.parametrize("put", IN_THE_WAY.values(), ids=IN_THE_WAY)
 def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
-    """The result is that without a cache; nothing waits, nothing is read whole, and what is not our file stays."""
+    """The result is the same as without a cache. Nothing blocks, no huge file is read, and files of others stay."""
     monkeypatch.setattr(stored, "MAX_STORED", 0)
     folder.mkdir()
     (folder / "precious.json").write_text("{}")
@@ -253,7 +253,7 @@ def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
 
 
 def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
-    """A folder's name that is not a folder's, or that nobody may write, is as no cache."""
+    """A cache path that isn't a writable folder is ignored."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "closed").mkdir(mode=0o500)
     for name in ("pipe", "closed", "closed/below", "x" * 5000, "~nobody-has-this-name/kept"):
@@ -263,7 +263,7 @@ def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
 
 
 def test_home_is_where_the_user_lives(tmp_path, monkeypatch):
-    """`~` is the user's home, as in a shell; a relative folder of XDG's is ignored, as its specification says."""
+    """`~` is the user's home, as in a shell. A relative XDG folder is ignored, as its specification requires."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv(stored.CACHE_VARIABLE, "~/kept")
     assert stored.cache_folder() == tmp_path / "kept"
@@ -274,7 +274,7 @@ def test_home_is_where_the_user_lives(tmp_path, monkeypatch):
 
 
 def test_files_that_change_while_a_process_runs_are_not_mixed_up(folder, monkeypatch, tmp_path):
-    """An analysis stored under the digest of a declared format was made with that one, not with a later version of its file."""
+    """An analysis is stored under the version of the declared format that it used, even if the file has changed since."""
     own = tmp_path / "own"
     own.mkdir()
     declared = {"name": "own", "why": "So it is.", "evidence": {}, "format": {"version": 1, "ignored": ["<|one|>"]}}
@@ -292,7 +292,7 @@ def test_files_that_change_while_a_process_runs_are_not_mixed_up(folder, monkeyp
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_malformed_declared_file_is_said(folder, monkeypatch, tmp_path, cache):
-    """It is an error that names file and field, never a format that lacks what was declared; valid files change nothing."""
+    """The error names the file and the field, and the format isn't derived without the malformed file."""
     own = tmp_path / "own"
     own.mkdir()
     valid = {"name": "o1", "why": "So it is.", "evidence": {}, "format": {"version": 1, "ignored": ["<|one|>"]}}
@@ -320,7 +320,7 @@ print(*(getattr(sys.modules[name], "__file__", None) or "" for name in set(sys.m
 
 
 def test_all_code_that_analyses_names_the_release():
-    """Every module that an analysis loads in a fresh process, but Python's own, is in the digest; so is all data beside it."""
+    """The digest covers every module that an analysis loads, except the standard library, and all data files."""
     run = subprocess.run(
         [sys.executable, "-c", LOADED, *map(str, TEMPLATES[::10])], capture_output=True, text=True, check=True
     )

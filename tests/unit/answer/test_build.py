@@ -1,4 +1,4 @@
-"""build: a Format and a Request become the tree of one answer."""
+"""Tests of `answer_of`, which builds the tree of an answer from a Format and a Request."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from unrender.types import Request
 
 
 def calls_in(format: Format, request: Request) -> list[Calls]:
-    """Return the calls that are read, and those that are written."""
+    """Return the allowed calls among the parsed parts and in the grammar."""
     answer = answer_of(format, request)
     return [node for node in (*answer.parts, *walk(answer.written)) if isinstance(node, Calls) and not node.forbidden]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
-    """With tools on offer there are calls in the grammar; without, or forbidden, there are none."""
+    """With tools, calls are allowed. Without tools, or with `tool_choice="none"`, they aren't."""
     format = family.format
 
     assert calls_in(format, REQUEST)
@@ -32,7 +32,7 @@ def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
 
 
 def test_a_plain_format_is_free_text() -> None:
-    """Nothing but content: any text is written, and nothing in it is a part."""
+    """A format of content alone generates any text, and has no other parts."""
     answer = answer_of(Format(), Request())
 
     assert answer.written == Tag(Role.CONTENT, Until())
@@ -40,7 +40,7 @@ def test_a_plain_format_is_free_text() -> None:
 
 
 def test_a_response_schema_makes_content_json() -> None:
-    """The schema is in the grammar, and calls are not written beside it."""
+    """A response schema is part of the grammar, which then has no calls."""
     schema = {"type": "object"}
     written = list(walk(answer_of(JSON_ENVELOPE.format, Request(response_schema=schema)).written))
 
@@ -49,7 +49,7 @@ def test_a_response_schema_makes_content_json() -> None:
 
 
 def test_reasoning_is_read_between_its_markers() -> None:
-    """A format with markers of reasoning has one block of its own."""
+    """A format with reasoning markers has one reasoning part."""
     parts = answer_of(JSON_ENVELOPE.format, REQUEST).parts
     reasoning = JSON_ENVELOPE.format.reasoning
 
@@ -58,7 +58,7 @@ def test_reasoning_is_read_between_its_markers() -> None:
 
 
 def test_a_named_tool_is_the_only_one_offered() -> None:
-    """Naming a tool leaves no other; unknown tools stay unknown."""
+    """A named tool is the only one offered. If the tools are unknown, they stay unknown."""
     named = Request(tools=REQUEST.tools, tool_choice="named", named_tool="now")
 
     assert [tool.name for tool in offered(named) or ()] == ["now"]
@@ -67,7 +67,7 @@ def test_a_named_tool_is_the_only_one_offered() -> None:
 
 
 def test_names_matter_where_a_line_begins_a_call() -> None:
-    """The tools' names decide where no marker shows a call, and its arguments are one object."""
+    """Tool names matter if a call is a line without a marker, and its arguments are one object."""
     bare = CallSyntax(function=(Slot.NAME, ":", Slot.ARGUMENTS))
     marked = replace(bare, call_start="<c>", call_end="</c>")
     values = Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")
@@ -81,6 +81,6 @@ def test_names_matter_where_a_line_begins_a_call() -> None:
 
 
 def test_the_literals_that_begin_calls() -> None:
-    """The outermost first: section, call, function."""
+    """The outermost opener comes first: section, call, function."""
     assert COUNTED.format.tools.openers[:2] == ["<|calls_begin|>", "<|call_begin|>"]
     assert TAGGED.format.tools.openers == ["<tool_call>\n", "<function="]

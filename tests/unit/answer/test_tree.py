@@ -1,6 +1,7 @@
-"""The tree of an answer: what may be written and what is read, for small formats, in a notation of one line.
+"""Tests of the tree of an answer for small formats, in a notation of one line.
 
-The formats are in `tests/corpus/grammars.jsonl`. `'x'` is a literal, `text[a b]` free text without a or b, `[x]` what may be left out; what is read is one line for each part.
+The formats are in `tests/corpus/grammars.jsonl`. `'x'` is a literal, `text[a b]` free text without a or b, and `[x]` optional.
+The parsed parts have one line each.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ REQUESTED = ("tool_choice", "named_tool", "parallel_tool_calls", "response_schem
 
 
 def shown(node):
-    """Return a node in the notation above."""
+    """Return a node in the notation of this module."""
     match node:
         case Calls():
             return "one call" if node.maximum == 1 else "calls"
@@ -50,7 +51,7 @@ def shown(node):
 
 
 def parts_shown(answer):
-    """Yield a line for each part of what is read, and for each marker between parts."""
+    """Yield a line for each parsed part, and for each marker between parts."""
     known = [part for part in answer.parts if isinstance(part, ReasoningPart) and not part.declared]
     yield from (part_shown(part) for part in answer.parts if part not in known)
     yield from (f"end {marker.text!r}" for marker in answer.ends)
@@ -63,7 +64,7 @@ def parts_shown(answer):
 
 
 def part_shown(part):
-    """Return a part of what is read as a line."""
+    """Return a parsed part as a line."""
     match part:
         case ContentPart():
             return f"wrapper {ways(part.open)} to {ways(part.close)}"
@@ -82,7 +83,7 @@ def ways(marker):
 
 
 def asked(row):
-    """Return the format and the request of a row, whose tools are names."""
+    """Return the format and the request of a row. A row names its tools."""
     request = Request(
         tools=None if row.get("tools", ()) is None else tuple(Tool(name=name) for name in row.get("tools", ())),
         **{key: row[key] for key in REQUESTED if key in row and key != "tool_choice"},
@@ -93,13 +94,13 @@ def asked(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "written" in row], ids=lambda row: row["why"])
 def test_what_may_be_written(row):
-    """The generated half: every way to answer, each part after its joint, and no marker in free text."""
+    """The grammar has every form of an answer, each part after its joint, and free text without markers."""
     assert shown(answer_of(*asked(row)).written) == row["written"]
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "read" in row], ids=lambda row: row["why"])
 def test_what_is_read(row):
-    """The other half: the parts that are in free text, in any order, and what is dropped between them."""
+    """Parsed parts may come in any order in free text, and ignored markers between them are dropped."""
     format, request = asked(row)
     known = [Reasoning(mode=ReasoningMode.TAG_BASED, **markers) for markers in row.get("known", ())]
 
@@ -108,14 +109,14 @@ def test_what_is_read(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "continued" in row], ids=lambda row: row["why"])
 def test_text_to_continue(row):
-    """The text before content that is continued, where the message has no thought."""
+    """Text that precedes continued content if the message has no reasoning."""
     format, request = asked(row)
 
     assert begun_text("", "Hi", format, request, thinks=False, where="") == row["continued"]
 
 
 def test_layout_at_both_ends():
-    """Layout before content and before the end of the turn is known, and whether content is cleaned."""
+    """The tree stores the whitespace before content and before the end of the turn, and whether content is stripped."""
     layout = answer_of(Format(turn=TurnTexts(start_to_content="\n", end="\n\n<end>"), cleans_content=True), Request())
     plain = answer_of(Format(turn=TurnTexts(end="<end>")), Request())
 

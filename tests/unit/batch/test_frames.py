@@ -31,7 +31,7 @@ def test_pandas(reader):
 
 
 def test_polars(reader):
-    """A data frame is created from the columns, also in a lazy query."""
+    """A data frame is created from the columns, even in a lazy query."""
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"text": TEXTS})
 

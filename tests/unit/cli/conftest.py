@@ -24,7 +24,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def commands() -> dict[str, click.Command]:
-    """Return every command by its words, those in groups included, e.g. `format show`."""
+    """Return every command by its full name, including commands in groups, e.g. `format show`."""
     return dict(_leaves(command_line.COMMANDS, ""))
 
 

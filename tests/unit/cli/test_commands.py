@@ -54,7 +54,7 @@ def check(said, expected):
     ],
 )
 def test_a_command(asked, case):
-    """Each command returns its exit code and prints its output. No line for people is too wide."""
+    """Each command returns its exit code and prints its output. Human-readable output has at most 80 columns."""
     result = asked(case["words"], case.get("in", ""))
 
     assert result.exit_code == case.get("code", 0), result.output

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and names that are one file."""
+"""Tests of output files, which are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SOURCE = Path(__file__).resolve().parents[3] / "src"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Work in a folder of its own."""
+    """Change to an empty folder."""
     monkeypatch.chdir(tmp_path)
 
 
 @contextmanager
 def full_disk():
-    """Let no file grow beyond 100 bytes; no longer than needed, since pytest may print into a file."""
+    """Limit files to 100 bytes. The limit is lifted soon, because pytest may print into a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
@@ -33,7 +33,7 @@ def full_disk():
 
 
 def test_a_failure_leaves_what_was_there():
-    """If the disk is full, the old file is whole, nothing lies beside it, and the error names the file."""
+    """If the disk is full, the old file is unchanged, no other file is left, and the error names the file."""
     Path("a.txt").write_bytes(b"old")
 
     with full_disk(), pytest.raises(OSError, match="a.txt") as told:
@@ -45,7 +45,7 @@ def test_a_failure_leaves_what_was_there():
 
 
 def test_a_file_keeps_its_rights_and_a_link_its_end():
-    """A link's target is replaced, not the link; rights stay, and a new file has the usual ones."""
+    """The target of a link is replaced, but not the link. Permissions are kept, and a new file has the default ones."""
     Path("a.txt").write_bytes(b"old")
     Path("a.txt").chmod(0o640)
     Path("link").symlink_to("a.txt")
@@ -61,7 +61,7 @@ def test_a_file_keeps_its_rights_and_a_link_its_end():
 
 
 def test_what_is_no_regular_file_is_not_replaced():
-    """A device and a pipe are written, and stay what they are."""
+    """Devices and pipes are written to directly, and aren't replaced."""
     os.mkfifo("pipe")
     reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
 
@@ -77,7 +77,7 @@ def test_what_is_no_regular_file_is_not_replaced():
 
 @pytest.mark.parametrize("path", ["none/a.txt", "folder"])
 def test_errors_name_the_file(path):
-    """A missing folder, and a folder in the place of the file, are told by the name that was given."""
+    """If the folder is missing, or the path is a folder, the error contains the path."""
     Path("folder").mkdir()
 
     with pytest.raises(OSError, match=path):

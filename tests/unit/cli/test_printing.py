@@ -103,7 +103,7 @@ def test_printing_takes_time_by_the_length():
         assert printed(terminal.print_block, [("x" * characters, "")]).count("x") == characters
         return time.process_time() - start
 
-    # A cost that grew with the square would be 16 times as much.
+    # Quadratic cost would be 16 times as much.
     assert any(cost(800_000) < 8 * cost(200_000) for _ in range(3))
 
     rows = printed(terminal.print_rows, [("a", "y" * 3_000_000)] * 100_000)

@@ -76,7 +76,7 @@ def files(run):
 
 
 def test_every_file_that_is_read_may_be_standard_input(commands):
-    """Every path of a command but those in the table above is an `InputPath`."""
+    """Every path parameter is an `InputPath`, except those in the table above."""
     plain = {
         (command, param.name)
         for command, found in commands.items()
@@ -127,7 +127,7 @@ BROKEN = {
 @pytest.mark.parametrize("row", ROWS["words"]["taking"])
 @pytest.mark.parametrize("kind", [*BROKEN, "missing", "folder", "secret"])
 def test_every_error_names_the_file(run, row, kind):
-    """An unusable JSON file is named in an error, which doesn't report a bug."""
+    """The error for an unusable JSON file names the file, and doesn't report a bug."""
     path = Path("broken.json")
     if kind in BROKEN:
         path.write_bytes(BROKEN[kind])
@@ -142,7 +142,7 @@ def test_every_error_names_the_file(run, row, kind):
     result = run(*words_of(row), "broken.json")
 
     if "replay" in row and kind in ("latin", "empty"):
-        assert result.exit_code == 0  # A model's text may be anything, and nothing at all.
+        assert result.exit_code == 0  # A model's text may be anything, even empty.
         return
     assert result.exit_code in (1, 2)
     assert "broken.json" in result.output

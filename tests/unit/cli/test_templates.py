@@ -134,7 +134,7 @@ def test_finding_names_its_severity_and_page(run):
 
 
 def ask(name: str) -> str:
-    """Behave as the name says, in another process."""
+    """Behave according to the name, in another process."""
     match name:
         case "hangs":
             time.sleep(60)

@@ -47,7 +47,7 @@ TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": 
 CALL = f'<call {NOWHERE} name="get_weather" id="{NOWHERE}">{{"city": {NOWHERE}}}</call><call {NOWHERE} name="{NOWHERE}" id="1">{{}}</call>'
 
 
-# Runs all commands in one interpreter, because starting one for each would take minutes.
+# All commands run in one interpreter, because starting one for each would take minutes.
 DRIVER = """
 import io, json, sys
 from unrender.cli.commands import app
@@ -73,7 +73,7 @@ def on_terminal(*program: str, text: str = "", **environment: str) -> str:
     try:
         while data := os.read(ours, 65536):
             seen += data
-    except OSError:  # What Linux says when the other side has closed.
+    except OSError:  # Linux raises this when the other side has closed.
         pass
     os.close(ours)
     process.wait()
@@ -194,7 +194,7 @@ def test_unusable_input_is_one_line(run, words):
 
 
 def test_defect_is_one_line(run, monkeypatch):
-    """An unexpected exception is one line without a traceback, with exit code 3."""
+    """An unexpected exception is reported in one line without a traceback, with exit code 3."""
     monkeypatch.setattr("unrender.cli.format.load", lambda _, name: {}["\x1b[31m"])
 
     result = run("format", "show", "chat_template.jinja")

@@ -1,4 +1,4 @@
-"""Bringing conversations into a template's shape: what the rows of `tests/corpus/rendering/shapes.jsonl` do not say."""
+"""Tests of converting conversations to a template's form, beyond the rows of `tests/corpus/rendering/shapes.jsonl`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ SHAPED = {"id": "a", "type": "function", "function": {"name": "f", "arguments": 
 
 
 def test_calls_may_be_in_a_tuple():
-    """Items that aren't calls are left out."""
+    """Items that aren't calls are dropped."""
     messages = [{"role": "assistant", "tool_calls": (CALL, "x")}]
 
     assert shape_messages(messages, Capabilities()) == [{"role": "assistant", "content": "", "tool_calls": [SHAPED]}]
 
 
 def test_short_ids_are_kept():
-    """An id that was shortened once is short enough."""
+    """A shortened id isn't shortened again."""
     short = Capabilities(requires_short_id=True, supports_tool_role=True, supports_string_arguments=True)
     shaped = shape_messages(
         [{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "a", "content": "x"}], short
@@ -27,7 +27,7 @@ def test_short_ids_are_kept():
 
 
 def test_context_leaves_out_what_nobody_needs():
-    """Without tools there is no variable for them; the switch is set when it is asked for."""
+    """Without tools, the tools variable isn't set. The thinking switch is set only if requested."""
     switched = Capabilities(thinking_on=(("a", True),), thinking_off=(("a", False),))
 
     assert shape_context(None, Capabilities()) == shape_context([], switched) == {}
@@ -37,7 +37,7 @@ def test_context_leaves_out_what_nobody_needs():
 
 
 def test_context_uses_the_template_s_names():
-    """Tools, thinking switch and required variables come under the names that the template reads."""
+    """Tools, the thinking switch and required variables have the names that the template reads."""
     capabilities = Capabilities(
         tools_variable="functions",
         tools_as_text=True,
@@ -53,7 +53,7 @@ def test_context_uses_the_template_s_names():
 
 
 def test_a_result_has_the_name_of_the_last_call_of_its_id():
-    """Some applications count the calls of each answer anew."""
+    """A result gets the name of the latest call with its id, because some applications reuse ids in every answer."""
 
     def called(name):
         call = {"id": "call0", "type": "function", "function": {"name": name, "arguments": "{}"}}

@@ -1,4 +1,4 @@
-"""Rewriting conversations that a template refuses."""
+"""Tests of rewriting conversations that a template refuses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unrender.format import Format
 
 
 def rewriting(concession):
-    """Return what a concession makes of messages in OpenAI's form."""
+    """Return a function that rewrites messages in OpenAI's form with a concession."""
     return lambda messages, format: plain(concession.rewrite(conversation_of(messages), format))
 
 
@@ -32,7 +32,7 @@ def result(id, content="done"):
 
 
 def test_ids_are_mapped_alike_for_calls_and_results():
-    """Every call gets an id of its own, in the order of the conversation, and results follow the latest call of their id."""
+    """Every call gets a new id, in the order of the conversation. A result follows the latest call with its old id."""
     written = IDS([USER, called("x", "y"), result("y"), result("x"), called("x"), result("x"), result("z")], Format())
 
     ids = [[call["id"] for call in message.get("tool_calls", ())] for message in written]
@@ -47,14 +47,14 @@ def test_ids_are_mapped_alike_for_calls_and_results():
 
 
 def test_results_without_an_id_answer_the_calls_in_order():
-    """Calls without ids get some, and so do their results, in their order."""
+    """Calls without ids get ids, and their results get the same ids in order."""
     written = IDS([called(None, ""), {"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}], Format())
 
     assert [message.get("tool_call_id") for message in written] == [None, "call00000", "call00001"]
 
 
 def test_results_of_no_call_are_the_users_words():
-    """A result that answers no call before it is said by the user, together with what the user says next to it."""
+    """A result without a call becomes a user message, merged with the user messages next to it."""
     written = ORPHANS([USER, result("a", "out"), called("b"), result("b"), USER], Format())
 
     assert [message["role"] for message in written] == ["user", "assistant", "tool", "user"]
@@ -66,7 +66,7 @@ def said(role, content):
 
 
 def test_messages_of_one_role_are_joined():
-    """With all that they say; results stay alone, since each answers a call."""
+    """Messages of one role are merged with all their fields. Results stay separate, because each belongs to a call."""
     first = {**said("assistant", "a"), "reasoning_content": "Hm.", "name": "x"}
     second = {**called("y"), "content": "b", "reasoning_content": "So."}
 
@@ -78,7 +78,7 @@ def test_messages_of_one_role_are_joined():
 
 
 def test_words_move_to_another_role():
-    """The developer's to the system; the system's to the user's next message, with its images."""
+    """Developer messages become system messages. System messages become part of the next user message, which keeps its images."""
     image = {"type": "image", "image": "x"}
     system, developer, answer = said("system", "s"), said("developer", "d"), said("assistant", "a")
 
@@ -95,7 +95,7 @@ def test_words_move_to_another_role():
 
 
 def test_an_answer_is_asked_for():
-    """Before the first answer and after the last one, if nobody asks there."""
+    """An empty user message is added before the first answer and after the last one, if none is there."""
     answer, empty = said("assistant", "a"), said("user", "")
 
     assert ASKED([said("system", "s"), answer], Format()) == [said("system", "s"), empty, answer, empty]
@@ -104,7 +104,7 @@ def test_an_answer_is_asked_for():
 
 
 def test_parts_become_text():
-    """Parts become text if all of them are texts."""
+    """Text parts are joined into a string, unless the message has other parts."""
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     shown = said("user", [*parts, {"type": "image", "image": "x"}])
 
@@ -116,7 +116,7 @@ def test_parts_become_text():
 
 
 def test_answers_that_say_nothing_are_left_out():
-    """An empty answer goes, and the user's words around it are one message; reasoning, calls and content stay."""
+    """Empty answers are removed, and the user messages around them are merged. Answers with reasoning or calls stay."""
     thought = {"role": "assistant", "content": "", "reasoning_content": "Hm."}
 
     assert SILENCE([USER, {"role": "assistant", "content": None}, USER], Format()) == [{**USER, "content": "Hi\nHi"}]
@@ -125,7 +125,7 @@ def test_answers_that_say_nothing_are_left_out():
 
 
 def test_earlier_answers_get_the_closer_that_the_template_splits_at():
-    """An answer that has it stays as it is."""
+    """Earlier answers get the end marker that the template splits at, unless they contain it."""
     template = ChatTemplate.from_string(
         "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' and thinking %}"
         "{{ '<think></think>' + m.content.split('</think>')[1] }}{% else %}{{ m.content }}{% endif %}<end>{% endfor %}"
@@ -142,7 +142,7 @@ def test_earlier_answers_get_the_closer_that_the_template_splits_at():
 
 
 def test_calls_and_results_become_text():
-    """Without a syntax of its own, a template gets calls in the declared one."""
+    """Calls and results become text in a declared syntax if the template has no call syntax."""
     written = WORDS([USER, called("a"), result("a"), USER], Format())
 
     assert [message["role"] for message in written] == ["user", "assistant", "user"]
@@ -151,7 +151,7 @@ def test_calls_and_results_become_text():
 
 
 def test_what_needs_no_concession_stays():
-    """A conversation of questions and answers is the same after every step."""
+    """A conversation of questions and answers is unchanged by every concession."""
     said = [USER, {"role": "assistant", "content": "Hello"}, USER]
 
     assert all(rewriting(concession)(said, Format()) == said for concession in CONCESSIONS)

@@ -1,4 +1,4 @@
-"""Arguments of earlier calls, as a model has written them."""
+"""Tests of the arguments of earlier calls."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def read(arguments, *, as_text):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": ' * 600 + "1" + "}" * 600])
 def test_deep_nesting_stays_text(text):
-    """Arguments nested more deeply than anything can be rendered stay text."""
+    """Arguments that are nested too deeply to be rendered stay text."""
     assert object_of(text) is None
     assert values_of(text) == {"arguments": text.strip()}
 
 
 def test_what_a_template_takes_is_as_it_was():
-    """Objects, and with `as_text` all text, go to the template unchanged, without a note."""
+    """Arguments that the template supports are passed on unchanged, without a note: objects, or any text with `as_text`."""
     assert read({"a": 1}, as_text=False) == ({"a": 1},)
     assert read('{"a": 1}', as_text=False) == ('{"a": 1}',)
     assert read('{"a": ', as_text=True) == ('{"a": ',)
@@ -34,7 +34,7 @@ def test_what_a_template_takes_is_as_it_was():
 
 
 def test_what_a_template_cannot_take_is_a_note_that_names_the_call():
-    """A template that writes objects alone gets values, and the caller is told of which call."""
+    """A template that supports only objects gets the arguments that can be parsed, and a note names the call."""
     values, note = read('{"a": "x", "b', as_text=False)
 
     assert values == {"a": "x", "arguments": '"b'}
@@ -43,7 +43,7 @@ def test_what_a_template_cannot_take_is_a_note_that_names_the_call():
 
 
 def test_the_conversation_is_not_changed():
-    """The caller's messages stay as they are; calls may be flat."""
+    """The caller's messages aren't modified. Calls may lack the `function` object."""
     messages = conversation("")
     messages[1]["tool_calls"].append({"name": "g", "arguments": None})
 
@@ -54,5 +54,5 @@ def test_the_conversation_is_not_changed():
 
 
 def test_text_is_json():
-    """Values that are not text are written as JSON, with all characters as they are."""
+    """Values that aren't text are written as JSON, without escaping non-ASCII characters."""
     assert arguments_text({"city": "Zürich"}) == '{"city": "Zürich"}'

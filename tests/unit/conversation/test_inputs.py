@@ -1,4 +1,4 @@
-"""Messages and tools as people have them, real SDKs' objects among them."""
+"""Tests of messages and tools in the forms of real SDKs."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def forecast(city: str, days: int = 3, unit: Literal["c", "f"] | None = None) ->
     ids=["openai", "bare", "responses", "anthropic", "mcp", "anthropic-typed", "mcp-object"],
 )
 def test_one_tool_in_every_form_is_the_same_tool(tool):
-    """OpenAI's, Anthropic's and MCP's tools say the same with other words."""
+    """Tools in OpenAI's, Anthropic's and MCP's forms are converted to the same tool."""
     assert plain_tool(tool) == OPENAI
 
 
 def test_a_plain_tool_comes_back_as_it_is():
-    """Nothing is copied that needs no change."""
+    """A tool in OpenAI's form isn't copied."""
     assert plain_tool(OPENAI) is OPENAI
 
 
 def test_a_function_is_described_by_its_hints_and_docstring():
-    """Types come from the hints, words from the docstring, without pydantic's titles."""
+    """Types come from the type hints, and descriptions from the docstring, without pydantic's titles."""
     function = plain_tool(forecast)["function"]
 
     assert function["name"] == "forecast"
@@ -80,7 +80,7 @@ def test_a_function_is_described_by_its_hints_and_docstring():
 
 
 def test_a_function_is_described_once_until_it_changes():
-    """Requests with the same function share its description; a new docstring or new hints are seen."""
+    """Requests with the same function share its description, until its docstring or type hints change."""
 
     def add(a: int) -> int:
         """Add."""
@@ -100,7 +100,7 @@ def test_a_pydantic_model_is_described_once():
 
 
 def test_a_pydantic_model_is_a_tool():
-    """Its name, docstring and fields describe it; OpenAI's helper says the same."""
+    """A pydantic model is described by its name, docstring and fields. The result of OpenAI's helper is also accepted."""
     function = plain_tool(Weather)["function"]
 
     assert (function["name"], function["description"]) == ("Weather", "The weather of a city.")
@@ -110,7 +110,7 @@ def test_a_pydantic_model_is_a_tool():
 
 
 def no_hints(a, *, b: "Unknown"):  # type: ignore[name-defined]  # noqa: F821, UP037
-    """Nothing."""
+    """Do nothing."""
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def no_hints(a, *, b: "Unknown"):  # type: ignore[name-defined]  # noqa: F821, U
     ],
 )
 def test_what_is_not_a_tool_is_refused(tools, message):
-    """The error names the place, what was found and what was expected."""
+    """The error names the path, the value found and the expected form."""
     with pytest.raises(RequestError, match=message):
         plain_tools(tools)
 
 
 @pytest.mark.slow
 def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
-    """An equal tool is left out; another one of the same name is refused, and so is one that is too deep to compare."""
+    """A duplicate tool is dropped. A different tool with the same name is an error, and so is one that is too deep to compare."""
     deep: list[dict[str, Any]] = [{}, {}]
     for i in range(2):
         for _ in range(50_000):
@@ -150,7 +150,7 @@ def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
 
 
 def test_messages_of_sdks_become_plain():
-    """OpenAI's message object, and calls inside a mapping, are read like mappings."""
+    """OpenAI's message objects, and call objects inside a mapping, are treated like mappings."""
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     sdk = ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
 
@@ -165,10 +165,10 @@ def test_messages_of_sdks_become_plain():
 
 
 def test_a_pydantic_model_is_a_response_format():
-    """A model's class stands for its JSON Schema, as it does among tools; data stay as they are."""
+    """A model class is converted to its JSON Schema, as for tools. Other response formats are unchanged."""
 
     class Person(BaseModel):
-        """Somebody."""
+        """A person."""
 
         name: str
 
@@ -180,7 +180,7 @@ def test_a_pydantic_model_is_a_response_format():
 
 
 def test_a_custom_tool_is_not_called_a_servers():
-    """The sentence says what to offer in its place."""
+    """The error suggests a tool to offer instead."""
     with pytest.raises(
         RequestError, match=r"tools\[0\]\.type: expected 'function', found 'custom'; .* free text; offer"
     ):

@@ -1,4 +1,4 @@
-"""Parts of messages that are not text: in the template's own form, in order, or an error."""
+"""Tests of images, audio and other message parts that aren't text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def asked(source, *parts):
 @pytest.mark.parametrize("part", [OPENAI, PLAIN, {"type": "image"}], ids=["openai", "transformers", "bare"])
 @pytest.mark.parametrize("source", [BY_TYPE, BY_KEY], ids=["by type", "by key"])
 def test_an_image_is_shown_in_its_place(source, part):
-    """Whatever form it comes in, the template's placeholder is where the part was, and the part is listed."""
+    """In any form, an image is rendered as the template's placeholder in the same position, and is listed."""
     turn = asked(source, text("A"), part, text("B"))
 
     assert turn.prompt == "<user>A[img]B</><assistant>"
@@ -40,12 +40,12 @@ def test_an_image_is_shown_in_its_place(source, part):
 
 @pytest.mark.parametrize("part", [OPENAI, PLAIN], ids=["openai", "transformers"])
 def test_an_address_is_passed_on(part):
-    """A template that writes the address gets it in the field that it reads."""
+    """A template that renders the URL gets it in the field that it reads."""
     assert asked(BY_URL, text("A"), part).prompt == "<user>A[https://a/b.png]</><assistant>"
 
 
 def test_media_are_listed_in_the_order_of_their_placeholders():
-    """Processors take them in this order, over all messages."""
+    """Media are listed in the order of their placeholders over all messages, as processors expect."""
     user = {"role": "user", "content": [PLAIN, text("A"), SOUND]}
     turn = ChatTemplate.from_string(BY_TYPE).prepare([user, {"role": "assistant", "content": "B"}, user])
 
@@ -60,7 +60,7 @@ def test_media_are_listed_in_the_order_of_their_placeholders():
 
 @pytest.mark.parametrize("source", [TEXT_ONLY, TEXTS], ids=["writes text", "reads text parts"])
 def test_what_cannot_be_shown_is_an_error(source):
-    """Nothing is dropped in silence, nor written as Python writes it: the error names message and part."""
+    """An unsupported part is an error that names the message and the part, and is never rendered as a Python object."""
     with pytest.raises(
         RequestError, match=r"messages\[0\]\.content\[1\]: the template doesn't support image parts, found 'image_url'"
     ):
@@ -70,14 +70,14 @@ def test_what_cannot_be_shown_is_an_error(source):
 
 
 def test_text_is_no_media():
-    """Parts of text alone are as they were."""
+    """Text parts aren't media."""
     turn = asked(TEXT_ONLY, text("A"), text("B"))
 
     assert (turn.prompt, turn.media) == ("<user>AB</><assistant>", ())
 
 
 def test_nothing_of_the_callers_is_changed():
-    """The conversation that was given is as it was."""
+    """The caller's conversation isn't modified."""
     conversation = [{"role": "user", "content": [text("A"), dict(OPENAI)]}]
 
     ChatTemplate.from_string(BY_TYPE).prepare(conversation)

@@ -1,4 +1,4 @@
-"""The turn after an answer, with short templates: described tools, changed requests, images, notes, odd arguments, long chains."""
+"""Tests of the turn after an answer: described tools, changed requests, images, notes, invalid arguments and long chains."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def image(name):
 
 
 def test_described_tools_are_the_same_from_a_bare_prompt():
-    """A call is read as the description asks for it, whoever rendered the prompt."""
+    """Calls are parsed in the described syntax, whether unrender or somebody else rendered the prompt."""
     template, result = chat(), {"role": "tool", "name": "now", "content": "noon"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TemplateWarning)
@@ -55,7 +55,7 @@ def test_described_tools_are_the_same_from_a_bare_prompt():
 
 @pytest.mark.parametrize("changed", [{"tool_choice": "none"}, {"parallel_tool_calls": False}, {"tools": []}])
 def test_a_request_that_the_prompt_describes_cannot_change(changed):
-    """The words about tools in the prompt are for one request."""
+    """The prompt describes the tools of one request, so a later request can't change them."""
     turn = chat().prepare([ASK], tools=[TOOL])
 
     with pytest.raises(ExtendError) as error:
@@ -73,13 +73,13 @@ def test_a_request_that_the_prompt_describes_cannot_change(changed):
     ],
 )
 def test_an_argument_of_another_kind_is_a_clear_error(answer, more, found):
-    """A caller's mistake is a `RequestError` that names the argument."""
+    """An argument of a wrong type is a `RequestError` that names the argument."""
     with pytest.raises(RequestError, match="^" + found.replace("(", "\\(") + "$"):
         chat().prepare([ASK]).next(answer, [AGAIN], **more)
 
 
 def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
-    """Earlier turns are in front of it: no part of them is the system's."""
+    """Text of earlier turns before the last question isn't mistaken for the system message."""
     template, system = chat(LAST_SYSTEM), {"role": "system", "content": "Be brief."}
     said = [system, ASK, {"role": "assistant", "content": "Hi!"}, ASK]
     turn = template.prepare(said)
@@ -93,7 +93,7 @@ def test_a_system_message_before_the_last_question_is_not_read_off_a_prompt():
 
 
 def test_what_a_template_would_write_otherwise_is_noted_once():
-    """With the new message from which on it would; the turns after that say it no more."""
+    """A note names the first message that the template would render differently. Later turns don't repeat the note."""
     turn = chat(LAST_SYSTEM).prepare([{"role": "system", "content": "Be brief."}, ASK])
 
     with pytest.warns(TemplateWarning):
@@ -103,7 +103,7 @@ def test_what_a_template_would_write_otherwise_is_noted_once():
 
 
 def test_text_behind_an_end_inside_a_thought_is_an_error():
-    """The parser reads on, but no template writes anything behind its own end."""
+    """The parser continues after the end, but no template writes text there."""
     source = PLAIN.replace(
         "<{{ m.role }}>", "<{{ m.role }}>{% if m.reasoning %}<think>{{ m.reasoning }}</think>{% endif %}"
     )
@@ -117,7 +117,7 @@ def test_text_behind_an_end_inside_a_thought_is_an_error():
 
 
 def test_images_of_several_turns_are_in_order():
-    """Each has the index of its message in the whole conversation."""
+    """Each image has the index of its message in the whole conversation."""
     see = {"role": "user", "content": [image("two"), {"type": "text", "text": "And this?"}, image("three")]}
     turn = chat(IMAGES).prepare([{"role": "user", "content": [image("one")]}])
     new = turn.next("A cat", [see]).next("A dog", [AGAIN, {"role": "user", "content": [image("four")]}])
@@ -127,13 +127,13 @@ def test_images_of_several_turns_are_in_order():
 
 
 def test_an_image_that_is_not_shown_is_named_by_its_new_message():
-    """The stub's messages do not count."""
+    """The index in the error counts only the new messages."""
     with pytest.raises(RequestError, match=r"^messages\[1\]\.content\[0\]: the template doesn't support image parts"):
         chat().prepare([ASK]).next("Hi!", [AGAIN, {"role": "user", "content": [image("one")]}])
 
 
 def test_a_new_variable_that_nobody_reads_is_noted_once():
-    """It is said in the turn that it was given to."""
+    """The note is in the turn that sets the variable, but not in later ones."""
     turn = chat().prepare([ASK])
 
     with pytest.warns(TemplateWarning, match="volume"):
@@ -143,7 +143,7 @@ def test_a_new_variable_that_nobody_reads_is_noted_once():
 
 
 def test_documents_that_are_not_shown_are_noted_once():
-    """The note is the first prompt's, though each next turn has the documents."""
+    """The note is in the first turn only, although every later turn keeps the documents."""
     turn = chat().prepare([ASK], documents=[{"text": "News"}])
 
     assert [note.partition(":")[0] for note in turn.warnings] == ["documents"]
@@ -151,7 +151,7 @@ def test_documents_that_are_not_shown_are_noted_once():
 
 
 def test_a_result_of_the_old_role_is_told_apart():
-    """OpenAI's `function` is a result as `tool` is."""
+    """OpenAI's older role `function` is a result, as `tool` is."""
     turn = CALLS_KEEP.prepare([ASK], tools=[TOOL])
     new = turn.next(
         '<call>{"name": "now", "arguments": {"city": "Rome"}}</call>',
@@ -162,7 +162,7 @@ def test_a_result_of_the_old_role_is_told_apart():
 
 
 def test_nothing_that_was_given_is_changed():
-    """Messages stay as they were, and the pieces add up."""
+    """The caller's messages aren't modified, and the pieces add up to the new prompt."""
     said = [{"role": "tool", "content": {"hour": [12]}}, {"role": "user", "content": [{"type": "text", "text": "So?"}]}]
     before = copy.deepcopy(said)
     with warnings.catch_warnings():
@@ -175,7 +175,7 @@ def test_nothing_that_was_given_is_changed():
 
 
 def test_a_thousand_turns_hold_one_prompt_and_can_be_copied():
-    """A turn keeps messages, and no earlier prompts."""
+    """A turn keeps its messages, but no earlier prompts."""
     turn = chat().prepare([ASK])
     turn.next("Hi!", [AGAIN])
     tracemalloc.start()
@@ -191,7 +191,7 @@ def test_a_thousand_turns_hold_one_prompt_and_can_be_copied():
 
 
 def test_many_new_messages_are_told_apart_in_time():
-    """The cost does not grow with the square of their number."""
+    """The cost isn't quadratic in the number of messages."""
     turn = chat().prepare([ASK])
     new = turn.next("Hi!", [{"role": "user", "content": f"b{i}"} for i in range(1000)])
 
@@ -209,7 +209,7 @@ COUNTING = ChatTemplate.from_string(
 
 @pytest.mark.parametrize("id", ["abcdefgh7", "abcdefghi", None])
 def test_results_are_counted_where_answers_have_no_ids(id):
-    """The number is that of the conversation, whatever the caller's id ends in; from a bare prompt it is not known."""
+    """The number counts results in the conversation and ignores the caller's id. It can't be derived from a bare prompt."""
     tools = [{"name": "now", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
     answer = '<call>{"name": "now", "arguments": {"city": "Rome"}}</call><end>'
     result = {"role": "tool", "name": "now", "content": "noon", **({"tool_call_id": id} if id else {})}
@@ -233,7 +233,7 @@ PARTS = ChatTemplate.from_string(
 
 
 def test_an_end_of_thoughts_that_ends_turns_ends_calls():
-    """A sampled `---` behind a call is the end of the turn, and its line break comes behind it."""
+    """A sampled `---` after a call ends the turn, and a line break follows it."""
     tools = [{"name": "now", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
     turn = PARTS.prepare([{"role": "user", "content": "When?"}], tools=tools)
     answer = '>>>now\n{"city": "Rome"}\n---'
@@ -256,7 +256,7 @@ ROUNDS = (
     "source", [ROUNDS, ROUNDS.replace("m.content ~ '\\n' }}{% elif", "raise_exception('no') }}{% elif")]
 )
 def test_a_number_of_messages_is_read_off_a_prompt(source, system, turns):
-    """Which round two questions belong to depends on whether there's a system message, which the prompt shows."""
+    """The round number depends on the system message, which is visible in the prompt."""
     template = chat(source)
     before = [*system, *([ASK, {"role": "assistant", "content": "Hi!"}] * turns), ASK]
     whole = template.prepare([*before, {"role": "assistant", "content": "Well"}, AGAIN, ASK]).prompt
@@ -266,14 +266,14 @@ def test_a_number_of_messages_is_read_off_a_prompt(source, system, turns):
 
 @cases
 def test_a_number_of_messages_that_a_prompt_does_not_show_is_refused(prompt):
-    """A part of a conversation, or one with other numbers than the template writes, tells nothing."""
+    """A prompt with only part of a conversation, or with wrong numbers, is an error."""
     with pytest.raises(ExtendError) as error:
         chat(ROUNDS).prepare_rendered(prompt).next(" Well", [AGAIN])
     assert error.value.reason == "state"
 
 
 def thinking(start, end, *, says="", closes="\n\n"):
-    """Return a template whose answers have a thought between `start` and `end`, and then content with `says` behind it."""
+    """Return a template whose answers have a thought between `start` and `end`, and `says` after content."""
     return chat(
         "{% for m in messages %}{% if m.role == 'assistant' %}{{ 'A: ' }}{% if m.reasoning_content %}"
         f"{{{{ {start!r} ~ m.reasoning_content ~ {end!r} }}}}{{% endif %}}{{% if m.content %}}{{{{ m.content ~ {says!r} }}}}"
@@ -291,14 +291,14 @@ def thinking(start, end, *, says="", closes="\n\n"):
     ],
 )
 def test_a_thought_alone_ends_as_the_template_ends_it(template, answer, appended):
-    """Whitespace of the answer is not written again, and what content alone has behind it is not written at all."""
+    """Whitespace in the answer isn't repeated, and text that only follows content isn't appended."""
     turn = template.prepare([ASK])
 
     assert turn.next(answer, [AGAIN]).prompt.removeprefix(turn.prompt + answer) == appended
 
 
 def test_a_clock_that_goes_on_rewrites_nothing():
-    """A template that writes the time in its header only appends, though no two renderings of it are alike."""
+    """A template that renders the time only appends, although no two of its renderings are equal."""
     assert chat("[{{ strftime_now('%S.%f') }}]" + PLAIN).continuation.append_only
 
 
@@ -311,7 +311,7 @@ CALLS_KEEP = chat(
 
 
 def test_a_thought_that_is_kept_with_its_call_is_no_reason_to_render_anew():
-    """A template may keep a thought or leave it out by the text that comes with it."""
+    """The thought is kept with a call, so `next` appends. Without a call the template drops it, which is an error."""
     turn = CALLS_KEEP.prepare([ASK], tools=[TOOL])
     call = '<think>Hm</think><call>{"name": "now", "arguments": {"city": "Rome"}}</call>'
     result = {"role": "tool", "name": "now", "content": "noon"}
@@ -324,7 +324,7 @@ def test_a_thought_that_is_kept_with_its_call_is_no_reason_to_render_anew():
 
 @cases
 def test_a_message_may_hold_the_words_of_stubs(word):
-    """They are made up, and nobody else says them; if somebody does, other words are taken."""
+    """Stubs contain made-up words. If a message contains the same words, the stubs get others."""
     user, turn = {"role": "user", "content": f"Is {word} a word?"}, CALLS_KEEP.prepare([ASK], tools=[TOOL])
 
     new = turn.next(f"<think>{word}</think>{word}", [user])
@@ -336,7 +336,7 @@ def test_a_message_may_hold_the_words_of_stubs(word):
 
 @pytest.mark.parametrize("end", ["<|end|>", "[e~["])
 def test_nothing_comes_behind_an_end(end):
-    """Text, the same end again and the next header are errors, also where the reader takes the end for words; EOS is none."""
+    """Text, a second end and a header after the end of a turn are errors, but an EOS token isn't."""
     turn = chat(PLAIN.replace("</>", end + "{{ '\\n' }}")).prepare([ASK])
 
     assert turn.next(f"Hi{end}</s>", [AGAIN]).prompt.endswith(f"Hi{end}</s>\n<user>Bye{end}\n<assistant>")
@@ -347,7 +347,7 @@ def test_nothing_comes_behind_an_end(end):
 
 
 def test_an_empty_answer_goes_on_as_the_end_of_the_prompt_does():
-    """Behind a result nothing asks for an answer, and whitespace of the template is not yet written."""
+    """An empty answer is continued as in a complete rendering, even after a result."""
     template = chat(
         "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% else %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
         "<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>{% endfor %}<end>{% endif %}{% endfor %}"
@@ -386,7 +386,7 @@ CALLED = '<call>{"name": "now", "arguments": {"city": "Rome"}}</call>'
     ],
 )
 def test_a_call_is_answered_as_it_was_read(answer, appended):
-    """Repaired, failed and unknown calls take a result; what is missing of the call's end marker is appended."""
+    """Repaired, failed and unknown calls can be answered with a result. The missing rest of a call's end marker is appended."""
     turn = TAGS.prepare([ASK], tools=[TOOL])
     new = turn.next(answer, [{"role": "tool", "name": "now", "content": "noon"}])
 
@@ -397,14 +397,14 @@ def test_a_call_is_answered_as_it_was_read(answer, appended):
     "answer", [CALLED.replace("now", "then"), CALLED.replace("call>", "CALL>"), "A <call> is code"]
 )
 def test_what_is_read_as_content_is_ended_as_content(answer):
-    """Text that only looks like a call is no incomplete call."""
+    """Text that only resembles a call isn't an incomplete call."""
     turn = TAGS.prepare([ASK], tools=[TOOL])
 
     assert turn.next(answer, [AGAIN]).prompt == f"{turn.prompt}{answer}<end><user>Bye<end><assistant>"
 
 
 def test_results_of_failed_and_unknown_calls_go_by_their_ids():
-    """With a policy that returns them as calls, each has its own result."""
+    """If the policy returns failed and unknown calls as calls, each has its own result."""
     turn, policy = TAGS.prepare([ASK], tools=[TOOL]), Policy(unknown_tools="call", failed_calls="apart")
     answer = CALLED + CALLED.replace("now", "then") + CALLED.replace('"Rome"', "Rome") + "<end>"
     parser = turn.parser(policy=policy)
@@ -426,7 +426,7 @@ def test_results_of_failed_and_unknown_calls_go_by_their_ids():
 
 
 def test_a_call_that_was_cut_off_is_an_error_unless_it_is_text():
-    """Nobody knows how the model would have gone on; an error message may answer it nevertheless."""
+    """An incomplete call is an error, unless it is kept as text. Then a result with an error message can follow."""
     turn, answer = TAGS.prepare([ASK], tools=[TOOL]), CALLED[:-12]
 
     with pytest.raises(ExtendError) as error:
@@ -442,7 +442,7 @@ TWO_ENDS = PLAIN.replace("</>", "<|im_end|>{% if m.role == 'assistant' %}<|endof
 
 @pytest.mark.parametrize("sampled", ["", "<|im_end|>", "<|im_end|><|endofturn|>", "<|im_end|></s>"])
 def test_an_end_of_several_tokens_is_written_once(sampled):
-    """A model stops after any of them; what is left of the end is appended."""
+    """A model may stop after any token of the end, and the rest is appended."""
     turn = chat(TWO_ENDS).prepare([ASK])
     rest = "<|im_end|><|endofturn|>".removeprefix(sampled) if "</s>" not in sampled else ""
 

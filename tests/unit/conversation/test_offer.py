@@ -1,4 +1,4 @@
-"""Earlier calls and results as text."""
+"""Tests of earlier calls and results as text."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def assistant(content, *calls):
 
 @cases
 def test_calls_come_after_content(content, expected):
-    """A call is written as the format has it, after whatever the message says."""
+    """A call in the format's syntax follows the message's content."""
     assert write_calls([assistant(content, CALL)], FORMAT) == [{"role": "assistant", "content": expected}]
 
 
 def test_several_calls_are_one_run():
-    """Calls of one message are together as the format joins them, arguments as text or as a mapping."""
+    """Calls of one message are joined in the format's syntax. Their arguments may be text or a mapping."""
     other = {"function": {"name": "g", "arguments": {"b": "x"}}}
 
     (message,) = write_calls([assistant("", CALL, other)], Format.named("tool-call-json-list"))
@@ -58,7 +58,7 @@ def test_arguments_that_are_no_object_are_not_lost(arguments):
 
 
 def test_other_fields_and_messages_stay():
-    """Reasoning and messages without calls are left alone, and nothing given is changed."""
+    """Reasoning and messages without calls are unchanged, and the caller's messages aren't modified."""
     given = [{"role": "user", "content": "?"}, assistant("", CALL) | {"reasoning_content": "so"}]
     before = copy.deepcopy(given)
 
@@ -69,7 +69,7 @@ def test_other_fields_and_messages_stay():
 
 
 def test_results_are_named_after_their_call():
-    """A result says which function it comes from, by its own name or by its call's."""
+    """A result has the name of its function, either its own or that of its call."""
     named = RESULT | {"name": "own"}
 
     assert write_results([assistant("", CALL), RESULT])[1:] == [{"role": "user", "content": TOLD}]
@@ -77,7 +77,7 @@ def test_results_are_named_after_their_call():
 
 
 def test_results_and_what_the_user_adds_are_one_message():
-    """Roles alternate as before, since no template has to take two messages of the user in a row."""
+    """Results and the user's next message are merged, because a template may refuse two user messages in a row."""
     question = {"role": "user", "content": "And?"}
 
     (_, message) = write_results([assistant("", CALL, CALL), RESULT, RESULT, question])
@@ -86,14 +86,14 @@ def test_results_and_what_the_user_adds_are_one_message():
 
 
 def test_messages_of_the_user_stay_apart_elsewhere():
-    """Only results are joined with their neighbours."""
+    """User messages are merged only with results."""
     given = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
 
     assert write_results(given) == given
 
 
 def test_parts_of_a_result_stay_parts():
-    """A result that is not only text keeps its parts between the tags."""
+    """A result with other parts keeps them between the tags."""
     picture = {"type": "image", "url": "x"}
 
     (message,) = write_results([{"role": "tool", "name": "f", "content": [picture]}])

@@ -1,4 +1,4 @@
-"""Additions to a template, by its own capabilities."""
+"""Tests of additions to a template, which depend on its capabilities."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def can(**capabilities):
 
 
 def test_a_template_that_does_everything_is_left_alone():
-    """Offering tools and writing calls are the template's own business."""
+    """Nothing is added if the template supports tools, calls and results."""
     plan = plan_tools(SPEAKING, can(tools=True, tool_calls=True, tool_role=True), "auto")
 
     assert plan.format == SPEAKING
@@ -36,7 +36,7 @@ def test_a_template_that_does_everything_is_left_alone():
 
 
 def test_a_template_without_tools_gets_the_default():
-    """Tools, calls and results are all written for it, in the declared default."""
+    """Tools, calls and results are added in the default format."""
     plan = plan_tools(Format(), can(), "auto")
 
     assert plan.format.tools == Format.named(DEFAULT_FORMAT).tools
@@ -45,7 +45,7 @@ def test_a_template_without_tools_gets_the_default():
 
 
 def test_a_template_that_writes_calls_keeps_its_syntax():
-    """If only the offer of tools is missing, only the offer is added."""
+    """If the template lacks only the tools, only the tools are added."""
     plan = plan_tools(SPEAKING, can(tool_calls=True, tool_role=True), "auto")
 
     assert (plan.format, plan.format_name, plan.offers) == (SPEAKING, "", True)
@@ -53,14 +53,14 @@ def test_a_template_that_writes_calls_keeps_its_syntax():
 
 
 def test_calls_that_a_template_drops_are_written():
-    """A template that offers tools but drops calls gets them as text, in the syntax of a declared format."""
+    """If the template renders tools but drops calls, calls are added as text in a declared syntax."""
     plan = plan_tools(SPEAKING, can(tools=True, tool_role=True), "auto")
 
     assert (plan.offers, plan.writes_calls, plan.writes_results) == (False, True, False)
 
 
 def test_a_format_asked_for_by_name_is_used_whatever_the_template_does():
-    """The template's own syntax is then read, never generated, and the template is not given the tools."""
+    """The template's own syntax is parsed but not generated, and the template doesn't get the tools."""
     plan = plan_tools(SPEAKING, can(tools=True, tool_calls=True), "qwen3")
 
     assert plan.format.tools == Format.named("qwen3").tools
@@ -70,7 +70,7 @@ def test_a_format_asked_for_by_name_is_used_whatever_the_template_does():
 
 
 def inject(plan, conversation, injection):
-    """Return a conversation with all that is planned."""
+    """Return the conversation with all planned additions."""
     return conceded(told(conversation, plan, ()), (), plan.format, injection, "")
 
 
@@ -80,7 +80,7 @@ def test_the_tokens_of_the_syntax_are_preserved():
 
 
 def test_none_injects_nothing():
-    """The way out leaves the conversation as it is."""
+    """`none` leaves the conversation unchanged."""
     conversation = conversation_of([USER, {"role": "tool", "content": "42"}])
 
     assert inject(plan_tools(Format(), can(), "none"), conversation, None) == conversation
@@ -89,13 +89,13 @@ def test_none_injects_nothing():
 
 @pytest.mark.parametrize("name", ["json", "", "common-call-lists"])
 def test_unknown_names_are_refused(name):
-    """A name that declares no call syntax is an error that lists those that do."""
+    """A name without a call syntax is an error that lists the valid names."""
     with pytest.raises(RequestError, match=r"tool_format: expected one of \['auto', 'none', .*'qwen3'"):
         plan_tools(Format(), can(), name)
 
 
 def test_tools_are_injected_once():
-    """A system message that has the text already stays as it is, however often it is given."""
+    """A system message that already has the text is unchanged."""
     plan = plan_tools(Format(), can(), "auto")
 
     injected = plan.offer(TOOLS, ASKED)
@@ -109,7 +109,7 @@ def test_tools_are_injected_once():
 
 @cases
 def test_the_system_message_is_extended_or_made(given, expected):
-    """The text goes after what the system message says, or becomes one, and the rest is as it was."""
+    """The text is appended to the system message, or becomes one. Other messages are unchanged."""
     plan = plan_tools(Format(), can(), "auto")
     injected = plan.offer(TOOLS, ASKED)
     messages = inject(plan, conversation_of(given), injected)
@@ -120,7 +120,7 @@ def test_the_system_message_is_extended_or_made(given, expected):
 
 
 def test_parts_of_a_system_message_are_kept():
-    """A system message made of parts gets another part, once."""
+    """A system message with parts gets one more part, but only once."""
     part = {"type": "text", "text": "Be kind."}
     plan = plan_tools(Format(), can(), "auto")
 
@@ -133,7 +133,7 @@ def test_parts_of_a_system_message_are_kept():
 
 
 def test_without_tools_nothing_is_offered():
-    """A conversation without tools gets no system message."""
+    """Without tools, no system message is added."""
     plan = plan_tools(Format(), can(), "auto")
 
     assert plan.offer((), Request()) is None
@@ -141,7 +141,7 @@ def test_without_tools_nothing_is_offered():
 
 
 def test_tools_that_must_not_be_called_are_not_described():
-    """Nothing is said of tools where no call may be made, and only of those that may be called."""
+    """Tools are described only if they may be called."""
     plan = plan_tools(Format(), can(), "auto")
     other = {"type": "function", "function": {"name": "other"}}
     allowed = plan.offer([*TOOLS, other], ASKED)

@@ -1,4 +1,4 @@
-"""Calls that a server left in a message's text."""
+"""Tests of calls that a server left in a message's text."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def calls(message: Message) -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize("text", CALLS.values(), ids=CALLS)
 def test_calls_in_content_are_found(text: str) -> None:
-    """A whole call of an offered tool is found, whatever its syntax."""
+    """A complete call of an offered tool is found in any syntax."""
     assert calls(rescue({"role": "assistant", "content": text}, [WEATHER])) == PARIS
 
 
 @cases
 def test_what_is_in_doubt_stays_text(text: str) -> None:
-    """Text that may be no call stays content, character for character."""
+    """Text that may not be a call stays content, character for character."""
     found = rescue({"role": "assistant", "content": text}, [WEATHER])
 
     assert (found.content, found.tool_calls) == (text, ())
@@ -57,14 +57,14 @@ def test_what_is_in_doubt_stays_text(text: str) -> None:
 
 
 def test_several_calls_keep_their_order() -> None:
-    """Calls come in the order of the text."""
+    """Calls keep the order of the text."""
     found = rescue({"role": "assistant", "content": f"{TAG_CALL}\n{TAG_CALL.replace('Paris', 'Oslo')}"}, [WEATHER])
 
     assert calls(found) == [*PARIS, ("get_weather", {"city": "Oslo"})]
 
 
 def test_calls_at_the_end_of_reasoning_are_found_where_there_is_no_answer() -> None:
-    """A call at the end of reasoning counts where nothing was said after it, and only there."""
+    """A call at the end of reasoning is found only if the message has no content."""
     message = {"role": "assistant", "content": None, "reasoning_content": f"Where?\n{JSON_CALL}"}
 
     found = rescue(message, [WEATHER])
@@ -75,7 +75,7 @@ def test_calls_at_the_end_of_reasoning_are_found_where_there_is_no_answer() -> N
 
 
 def test_calls_that_are_there_are_kept() -> None:
-    """A message with calls comes back as it was."""
+    """A message that has calls is unchanged."""
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
     found = rescue({"role": "assistant", "content": JSON_CALL, "tool_calls": [call]}, [WEATHER])
@@ -84,14 +84,14 @@ def test_calls_that_are_there_are_kept() -> None:
 
 
 def test_an_object_of_an_sdk_is_read() -> None:
-    """A client's own object of a message is as good as a dict."""
+    """A message object of a client library is treated like a dict."""
     message = SimpleNamespace(model_dump=lambda **_: {"role": "assistant", "content": JSON_CALL, "tool_calls": None})
 
     assert calls(rescue(message, [WEATHER])) == PARIS
 
 
 def test_a_list_of_texts_is_read_as_one() -> None:
-    """Content in parts is their text together."""
+    """Text parts are joined."""
     parts = [{"type": "text", "text": "One moment.\n"}, {"type": "text", "text": TAG_CALL}]
 
     found = rescue({"role": "assistant", "content": parts}, [WEATHER])
@@ -101,20 +101,20 @@ def test_a_list_of_texts_is_read_as_one() -> None:
 
 
 def test_what_is_no_schema_refuses_no_call() -> None:
-    """A tool whose parameters no grammar can hold may be called with any arguments."""
+    """A tool with an invalid schema may be called with any arguments."""
     tool = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "objekt"}}}
 
     assert calls(rescue({"role": "assistant", "content": JSON_CALL}, [tool])) == PARIS
 
 
 def test_another_role_is_refused() -> None:
-    """Only an assistant's message is searched."""
+    """Only assistant messages are accepted."""
     with pytest.raises(RequestError, match="message.role: expected 'assistant', found 'user'"):
         rescue({"role": "user", "content": JSON_CALL}, [WEATHER])
 
 
 def test_the_format_of_a_text_is_known() -> None:
-    """The format is returned in which the text calls a tool."""
+    """The result is the format of the call in the text."""
     found = detect_format(TAG_CALL, [WEATHER])
 
     assert isinstance(found, Format)
@@ -123,7 +123,7 @@ def test_the_format_of_a_text_is_known() -> None:
 
 @pytest.mark.parametrize("name", ["drift", "drift-controls"])
 def test_nothing_is_called_that_nobody_wrote(name: str) -> None:
-    """Of answers that real models wrote, and of prose about calls, each call that is found is one that a person sees."""
+    """Every call found in real answers, and in prose about calls, is one that a person annotated."""
     rows = vendor_cases(name)
     if not rows:
         pytest.skip("no drifted answers found")

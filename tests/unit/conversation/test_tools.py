@@ -1,4 +1,4 @@
-"""Tools are read once for each content, from a copy."""
+"""Tools with equal content are parsed once, from a copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOOL = {
 
 
 def test_equal_tools_are_read_once():
-    """Two requests with tools of the same content share what was read, whoever made the lists."""
+    """Requests with equal tools share the parsed tools, even if the lists are different objects."""
     first = read_offer([deepcopy(TOOL)])
 
     assert read_offer(json.loads(json.dumps([TOOL]))).tools is first.tools
@@ -26,7 +26,7 @@ def test_equal_tools_are_read_once():
 
 
 def test_tools_that_differ_in_the_type_of_a_number_are_not_equal():
-    """`enum: [1]` and `enum: [true]` are other tools."""
+    """`enum: [1]` and `enum: [true]` are different tools."""
     other = json.loads(json.dumps([TOOL]).replace("[1,", "[true,"))
 
     assert read_offer([TOOL]).key != read_offer(other).key
@@ -34,7 +34,7 @@ def test_tools_that_differ_in_the_type_of_a_number_are_not_equal():
 
 
 def test_changing_tools_afterwards_changes_nothing_that_was_read():
-    """Tools are fixed when the request is made; the next request has the changed ones."""
+    """Tools are fixed when the request is created. The next request has the modified ones."""
     tools = [deepcopy(TOOL)]
     before = read_offer(tools)
     tools[0]["function"]["parameters"]["properties"]["zone"]["enum"].append("b")
@@ -44,7 +44,7 @@ def test_changing_tools_afterwards_changes_nothing_that_was_read():
 
 
 def test_what_is_not_plain_data_is_read_each_time():
-    """Mappings of other kinds are tools as well."""
+    """Mappings that aren't plain dicts are accepted, but not cached."""
     odd = [{"type": "function", "function": OrderedDict(TOOL["function"])}]
 
     assert read_offer(odd).tools[0].name == "now"
@@ -52,7 +52,7 @@ def test_what_is_not_plain_data_is_read_each_time():
 
 
 def test_mistakes_are_found_every_time():
-    """A mistake is an error for everyone who makes it, also after somebody else made it."""
+    """A mistake is an error each time, even if an earlier request made the same mistake."""
     for _ in range(2):
         with pytest.raises(RequestError, match=r"tools\[1\]\.function\.name: expected a unique name"):
             read_offer([TOOL, TOOL])
@@ -63,5 +63,5 @@ def test_mistakes_are_found_every_time():
 
 
 def test_no_tools_are_an_empty_offer():
-    """None and an empty list offer nothing."""
+    """None and an empty list offer no tools."""
     assert read_offer(None).tools == read_offer([]).tools == ()

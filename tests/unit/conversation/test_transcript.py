@@ -1,4 +1,4 @@
-"""Conversations that a template refuses, and fields of every type."""
+"""Tests of conversations that a template refuses, and of fields with values of every type."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ USER = {"role": "user", "content": "Hi"}
 
 
 def places(value, path=()):
-    """Yield the path to every field."""
+    """Yield the path of every field."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield (*path, key)
         yield from places(item, (*path, key))
 
 
 def changed(path, value):
-    """Return the request with another value at the end of a path."""
+    """Return the request with the value at a path replaced."""
     request = deepcopy(REQUEST)
     holder: Any = request
     for key in path[:-1]:
@@ -84,7 +84,7 @@ def changed(path, value):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["json-tags", "bracket-id", "plain"])
 def test_a_field_of_any_type_is_taken_or_refused_by_name(name):
-    """Whatever is in whichever field of a request, only the documented errors come out."""
+    """Any value in any field of a request raises only the documented errors."""
     template, unexpected = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja"), []
     for path, value in product(places(REQUEST), VALUES):
         request = changed(path, value)
@@ -96,14 +96,14 @@ def test_a_field_of_any_type_is_taken_or_refused_by_name(name):
                 ask()
             except UnrenderError:
                 pass
-            except Exception as error:  # noqa: BLE001 -- which one is what the test is about
+            except Exception as error:  # noqa: BLE001 -- the test reports it
                 unexpected.append((path, value, error))
 
     assert unexpected == []
 
 
 def test_what_is_refused_is_said_otherwise():
-    """Each thing that a template refuses is conceded alone, with a warning that has the template's words."""
+    """Each refused feature is rewritten separately, with a warning that contains the template's error."""
     template = ChatTemplate.from_string(REFUSING)
     silent = [USER, {"role": "assistant", "content": None}, {"role": "user", "content": "Well?"}]
     orphan = [USER, {"role": "assistant", "content": "half"}, {"role": "tool", "tool_call_id": "x", "content": "out"}]
@@ -116,7 +116,7 @@ def test_what_is_refused_is_said_otherwise():
 
 @pytest.mark.parametrize("choice", ["auto", "none"])
 def test_a_template_that_refuses_tools_is_not_given_them(choice):
-    """They are described in words, as where a template ignores them; without calls, nothing is said of them."""
+    """Tools that the template refuses are described in the prompt, unless no tool may be called."""
     refusing = "{% if tools %}{{ raise_exception('no tools') }}{% endif %}"
     said = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
     tools = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}]
@@ -128,13 +128,13 @@ def test_a_template_that_refuses_tools_is_not_given_them(choice):
 
 
 TYPED = beside(__file__, "typed.jinja")
-"""It describes parameters with a macro of types that knows single ones alone."""
+"""A template whose macro for parameters supports only single types."""
 
 
 @pytest.mark.filterwarnings("ignore::unrender.errors.TemplateWarning")
 @cases
 def test_tools_that_a_template_cannot_describe_are_described_with_single_types(schema, shown):
-    """A type that the template's macro raises at is simplified in the prompt; the schema that calls obey stays as it is."""
+    """A type that the template's macro refuses is simplified in the prompt, but the enforced schema is unchanged."""
     parameters = {"type": "object", "properties": {"a": schema}, "required": None}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
 
@@ -150,7 +150,7 @@ PLAIN = "the template refuses the tools; each parameter is described with a sing
 
 @cases
 def test_calls_that_a_template_does_not_show_are_named(shows, tools):
-    """Some templates write nothing of earlier calls without tools, others nothing beside content."""
+    """Some templates drop earlier calls if the request has no tools, and others if the message has content."""
     template = ChatTemplate.from_string(
         "{{ tools }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls if " + shows + " %}"
         "<c>{{ c.function | tojson }}</c>{% endfor %}{% endfor %}<bot>"
@@ -164,7 +164,7 @@ def test_calls_that_a_template_does_not_show_are_named(shows, tools):
 
 
 def test_what_stays_refused_has_the_first_reason():
-    """If nothing helps, the error is the template's own, about the conversation as it was given."""
+    """If no rewrite helps, the error is the template's own for the original conversation."""
     template = ChatTemplate.from_string(
         "{% if messages %}{{ raise_exception(messages | length ~ ' messages') }}{% endif %}"
     )
@@ -187,7 +187,7 @@ PARTS = "{% for m in messages %}{{ 'A' + m.content }}{% endfor %}"
 
 @cases
 def test_what_is_said_is_shown_or_named(source, messages, prompt, notes):
-    """A text that the template leaves out is moved to where it shows; an answer's stays lost, and escapes and margins are no loss."""
+    """Text that the template drops is moved or reported. Dropped answers are only reported. Escapes and whitespace don't count."""
     turn = ChatTemplate.from_string(globals()[source]).prepare(messages)
 
     assert turn.prompt == prompt
@@ -195,7 +195,7 @@ def test_what_is_said_is_shown_or_named(source, messages, prompt, notes):
 
 
 def test_masks_warn_of_what_is_not_shown():
-    """As a prompt does, at the caller's line."""
+    """Masks warn about dropped text, as prompts do, and the warning has the caller's line."""
     with pytest.warns(TemplateWarning, match="later system messages become user messages") as caught:
         masked = assistant_mask(ChatTemplate.from_string(FIRST_SYSTEM), [USER, ANSWER, LATER, USER])
 
@@ -216,7 +216,7 @@ TALK = [
 
 
 def test_all_renderings_of_a_conversation_share_their_time():
-    """A refusal that takes long is not met in each of the other words: the first one is said in twice a rendering's time."""
+    """A slow refusal isn't repeated for every concession. The first error is raised within two renderings' time."""
     source = SAYS + LONG.replace("WORK", SLOW.replace("90000", "2000") + "{{ raise_exception('no') }}")
     template = ChatTemplate.from_string(source, limits=Limits(rendering_seconds=0.25))
     template.analysis  # noqa: B018 -- made once, in time of its own
@@ -229,7 +229,7 @@ def test_all_renderings_of_a_conversation_share_their_time():
 
 
 def test_what_takes_too_long_is_never_rendered():
-    """Each rendering gets what the earlier ones left, the last one what the first took; beyond that, none is begun."""
+    """Each rendering gets the remaining time. If too little is left, rendering doesn't start."""
     template = template_of("{{ messages[0].content }}", limits=Limits(rendering_seconds=1.0))
     time = SharedTime(left=1.5)
     seen = []
@@ -249,7 +249,7 @@ def test_what_takes_too_long_is_never_rendered():
 
 
 def test_a_result_of_a_function_is_a_tools_where_the_template_knows_no_function():
-    """`function` is OpenAI's older name of the role: a template that knows `tool` alone would leave it out."""
+    """`function` is OpenAI's older role for results. A template that supports only `tool` would drop such a message."""
     source = (
         "{% for m in messages %}{% if m.role == 'tool' %}<r>{{ m.content }}</r>{% elif m.role != 'function' %}<{{ m.role }}>"
         "{{ m.content or '' }}{% for c in m.tool_calls or [] %}<c>{{ c.function.name }}{{ c.function.arguments | tojson }}</c>"
@@ -276,7 +276,7 @@ ALTERNATES = (
 @pytest.mark.parametrize(("turns", "shown"), [(1, False), (2, True)])
 @pytest.mark.filterwarnings("ignore")
 def test_a_conversation_that_a_template_takes_is_not_rephrased(turns: int, shown: bool) -> None:
-    """A template that counts messages refuses a later system message in one conversation, and takes it in another."""
+    """A template that counts messages may refuse a later system message in one conversation, and accept it in another."""
     said = [{"role": role, "content": "Hi"} for role in ("user", "assistant", "user")][: 2 * turns - 1]
     said += [{"role": "assistant", "content": "Hi"}] * (turns == 1)
     more = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Bye"}]

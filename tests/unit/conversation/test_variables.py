@@ -1,4 +1,4 @@
-"""Arguments of a template beside the conversation: switches, amounts, documents, and its own variables."""
+"""Tests of the template's other arguments: switches, budgets, documents, and its own variables."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OFF_BY_DEFAULT = THINKING.replace("SWITCH", "not thinking")
 
 @cases
 def test_a_misspelled_argument_is_an_error_that_names_it(typo, meant):
-    """A misspelled argument of `prepare` is not taken for a template's variable."""
+    """A misspelled argument of `prepare` isn't passed on as a template variable."""
     with pytest.raises(RequestError, match=f"^{typo}: unknown argument.*did you mean '{meant}'"):
         ChatTemplate.from_string(SWITCHED).prepare([USER], **{typo: "required"})
 
 
 @cases
 def test_a_variable_that_nobody_reads_is_a_warning(name, note):
-    """The same request goes to every model; the nearest variable is named, or all there are."""
+    """An unused variable is a warning, because the same request may go to any model. It names the closest variable, or lists all."""
     template = ChatTemplate.from_string(SWITCHED)
     with pytest.warns(TemplateWarning) as caught:
         turn = template.prepare([USER], **{name: "x"})
@@ -47,7 +47,7 @@ def test_a_variable_that_nobody_reads_is_a_warning(name, note):
 
 
 def test_what_only_the_other_named_template_reads_is_accepted(tmp_path):
-    """A server sets one set of variables, whether a request has tools or not; what neither reads is still a typo."""
+    """A variable that either named template reads is accepted, with or without tools. Any other variable is a warning."""
     named = [{"name": "default", "template": PLAIN}, {"name": "tool_use", "template": PLAIN + "{{ effort }}"}]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": named}))
     template = ChatTemplate.from_pretrained(tmp_path)
@@ -61,13 +61,13 @@ def test_what_only_the_other_named_template_reads_is_accepted(tmp_path):
 
 @pytest.mark.parametrize("name", ["messages", "add_generation_prompt"])
 def test_what_prepare_sets_itself_is_refused(name):
-    """A prompt's own variables are not the caller's."""
+    """Variables that `prepare` sets can't be passed."""
     with pytest.raises((RequestError, TypeError), match=name):
         ChatTemplate.from_string(PLAIN).prepare([USER], **{name: True})
 
 
 def test_a_switch_that_is_not_there_is_a_warning():
-    """`enable_thinking` under a template without one changes nothing, and says so at the caller's line; None says nothing."""
+    """`enable_thinking` causes a warning at the caller's line if the template has no switch, unless it is None."""
     template = ChatTemplate.from_string(PLAIN)
 
     assert template.prepare([USER], enable_thinking=None).thinking is None
@@ -79,14 +79,14 @@ def test_a_switch_that_is_not_there_is_a_warning():
 
 
 def test_a_value_that_is_refused_changes_nothing():
-    """A value that the template refuses is not among the values that change the prompt."""
+    """A value that the template refuses isn't listed among the values that change the prompt."""
     source = "{{ raise_exception('no') if effort is defined and effort is not string }}{{ effort }}" + PLAIN
 
     assert ChatTemplate.from_string(source).variables["effort"].changes == ("low", "high")
 
 
 def test_variables_are_listed_with_what_they_do():
-    """Each has the default that the source says, and the values that change a prompt."""
+    """Each variable has its default from the source, and the values that change a prompt."""
     variables = ChatTemplate.from_string(SWITCHED).variables
 
     assert (variables["effort"].default, variables["effort"].changes) == ("low", ("high",))
@@ -97,13 +97,13 @@ def test_variables_are_listed_with_what_they_do():
 
 @cases
 def test_a_turn_says_whether_it_thinks(source, given, thinking):
-    """Also where nobody said anything, and where the switch has another name."""
+    """`thinking` is also set if the caller passed nothing, or if the switch has another name."""
     assert ChatTemplate.from_string(source).prepare([USER], **given).thinking is thinking
 
 
 @cases
 def test_a_default_is_what_the_source_writes_out(source, default):
-    """A negative number is a constant; an expression is not computed, whatever it would come to."""
+    """A default may be a negative number. Expressions aren't evaluated."""
     assert ChatTemplate.from_string(PLAIN + source)._with_tools.facts.defaults.get("budget") == default
 
 
@@ -130,7 +130,7 @@ WORD = (
 
 @cases
 def test_switches_are_the_templates_own(source, said, written, thinking, note):
-    """An application's word for thinking becomes the template's; a switch without a place in the template is named."""
+    """The request's thinking options are converted to the template's own. A note names each option that the template lacks."""
     turn = ChatTemplate.from_string(globals()[source]).prepare([USER], **said)
 
     assert written in turn.prompt
@@ -140,14 +140,14 @@ def test_switches_are_the_templates_own(source, said, written, thinking, note):
 
 @cases
 def test_what_is_malformed_is_an_error_for_every_template(said):
-    """Whatever the template reads."""
+    """A malformed option is an error, whether or not the template reads it."""
     for source in (PLAIN, ON_BY_DEFAULT):
         with pytest.raises(RequestError, match=f"^{next(iter(said))}"):
             ChatTemplate.from_string(source).prepare([USER], **said)
 
 
 def test_documents_are_shown_or_named():
-    """A template that reads no documents, shows one of two, or wants a list of tools beside them."""
+    """Each document that the template doesn't show is reported. Some templates also expect a list of tools."""
     first = ASKED + "{{ documents[0].text if documents }}"
     listed = ASKED + "{% if documents %}{% for tool in tools %}{{ tool }}{% endfor %}{{ documents }}{% endif %}"
     documents = [{"text": "Text one"}, {"text": "Text two"}]
@@ -167,19 +167,19 @@ SEPARATED = "{% for m in messages %}<{{ m.role }}>{{ m.content + sep_token }}{% 
 
 @cases
 def test_a_variable_that_the_template_needs_is_never_made_up(source, way):
-    """A value that analysis made up never reaches a prompt: the error says how to give the variable."""
+    """A placeholder of the analysis never reaches a prompt. The error explains how to pass the variable."""
     with pytest.raises(TemplateError, match=way):
         ChatTemplate.from_string(source).prepare([USER])
 
 
 def test_a_variable_that_the_template_needs_may_be_given():
-    """A value by name is what the template gets, also where it wants the date."""
+    """The caller's value is used, even for a date."""
     assert ChatTemplate.from_string(NAMED).prepare([USER], model_name="Ada").prompt.startswith("You are Ada. ")
     assert ChatTemplate.from_string(DATED).prepare([USER], current_date="1 May").warnings == ()
 
 
 def test_the_date_that_a_template_needs_is_todays():
-    """A variable whose name says that it holds the date has a value that is true, and a note says so."""
+    """A missing date variable is set to today's date, with a note."""
     turn = ChatTemplate.from_string(DATED).prepare([USER])
 
     today = datetime.now().astimezone().date().isoformat()
@@ -188,7 +188,7 @@ def test_the_date_that_a_template_needs_is_todays():
 
 
 def test_a_token_that_the_template_writes_ends_its_turns():
-    """A tokenizer's separator is in prompts and formats; without it no format holds what analysis gave in its place."""
+    """The tokenizer's separator is used in prompts and formats. Without the separator, the format doesn't contain a placeholder."""
     template = ChatTemplate.from_string(SEPARATED, special_tokens={"sep_token": "<sep>"})
 
     assert template.prepare([USER]).prompt == "<user>Hello<sep>"
@@ -206,7 +206,7 @@ STUBBORN = (
 
 
 def test_a_switch_that_the_template_refuses_is_a_note():
-    """The same request suits every template: what one refuses changes nothing, and the note has its words."""
+    """A switch that the template rejects is ignored, and the note has the template's error."""
     template = ChatTemplate.from_string(STUBBORN)
 
     turn = template.prepare([USER], enable_thinking=False)

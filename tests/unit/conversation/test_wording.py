@@ -1,4 +1,4 @@
-"""The words that describe a call syntax."""
+"""Tests of the instructions that describe a call syntax."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPOKEN = [item for item in declared_formats() if item.format.tools.mode is not T
 
 
 def instructions(syntax: CallSyntax, *tools: Any, **asked: Any) -> str:
-    """Return the words with which tools are offered, in a call syntax."""
+    """Return the instructions that offer tools in a call syntax."""
     known = tuple(Tool(name=tool["function"]["name"]) for tool in tools)
     injected = Plan(format=Format(tools=syntax), offers=True).offer(tools, Request(tools=known, **asked))
     assert injected is not None
@@ -46,7 +46,7 @@ def example_of(text):
 
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
 def test_the_example_is_read_as_a_call(declared):
-    """The example is a call that the parser of the same format reads completely."""
+    """The parser of the same format reads the example as a complete call."""
     text = instructions(declared.format.tools, TOOL)
     parser = Parser(declared.format, Request(tools=(Tool(name="repeat"),)), strict=True)
 
@@ -58,7 +58,7 @@ def test_the_example_is_read_as_a_call(declared):
 
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
 def test_nothing_of_an_offered_tool_is_in_the_example(declared):
-    """A small model copies the values of a call that it is shown, so it is shown none of a tool that it may call."""
+    """Small models copy the values of an example, so the example has no part of an offered tool."""
     offered = [TOOL, wrapped({"name": "repeat"})]
     example = example_of(instructions(declared.format.tools, *offered, named_tool="get_weather"))
 
@@ -68,7 +68,7 @@ def test_nothing_of_an_offered_tool_is_in_the_example(declared):
 
 @pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
 def test_the_form_shows_every_marker(declared):
-    """All literals around a call are in the form, as the model has to write them."""
+    """The form contains all literals around a call."""
     syntax = declared.format.tools
 
     text = instructions(syntax, TOOL)
@@ -78,7 +78,7 @@ def test_the_form_shows_every_marker(declared):
 
 
 def test_schemas_are_whole():
-    """Each tool is there with all that the caller said of it, characters as they are."""
+    """The instructions contain each tool's complete schema, without escaping characters."""
     text = instructions(Format.named("qwen3").tools, TOOL, TOOL)
 
     assert text.count(json.dumps(TOOL, ensure_ascii=False)) == 2
@@ -87,7 +87,7 @@ def test_schemas_are_whole():
 
 @pytest.mark.parametrize(("parallel", "supported"), [(False, True), (True, False)])
 def test_one_call_is_said_to_be_the_most(parallel, supported):
-    """If only one call may be written, the instructions say so, and show no other form."""
+    """If only one call is allowed, the instructions state that, and don't show several."""
     syntax = CallSyntax(function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
 
     text = instructions(syntax, TOOL, parallel_tool_calls=parallel)
@@ -97,7 +97,7 @@ def test_one_call_is_said_to_be_the_most(parallel, supported):
 
 
 def test_two_calls_are_shown_as_they_are_joined():
-    """The form of several calls has the section once and the separator between them."""
+    """The form of several calls has one section, with a separator between calls."""
     text = instructions(Format.named("python-call-list").tools, TOOL)
 
     assert "<|tool_call_start|>[NAME(KEY=VALUE), NAME(KEY=VALUE)]<|tool_call_end|>" in text
@@ -126,7 +126,7 @@ OTHERS = [(kind, "false") for kind in ("number", "boolean", "null", "array", "ob
     ],
 )
 def test_values_are_explained_from_the_codec(codec, said):
-    """Each way of writing values is told in words."""
+    """The instructions explain each spelling of values."""
     entry = ("<", Slot.KEY, ">", Slot.VALUE, "</", Slot.KEY, ">")
     if codec.typed_by is Typing.ATTRIBUTE:
         entry = ("<", Slot.KEY, " ", Slot.TYPE, ">", Slot.VALUE, "</>")
@@ -137,7 +137,7 @@ def test_values_are_explained_from_the_codec(codec, said):
 
 
 def test_ids_counters_and_missing_arguments_are_explained():
-    """Each word of the form has its sentence."""
+    """Each placeholder of the form is explained."""
     function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)
     arguments = Arguments(when_empty="-")
     text = instructions(CallSyntax(call_start="<call>", function=function, arguments=arguments, index_start=1), TOOL)
@@ -157,7 +157,7 @@ def test_ids_counters_and_missing_arguments_are_explained():
     ],
 )
 def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
-    """The instructions tell the model which calls, and which words before them, the request asks for."""
+    """The instructions state which calls are required, and whether text may come before them."""
     syntax = Format.named("qwen3").tools
     other = wrapped({"name": "other", "parameters": {"properties": {"a": {}}}})
 
@@ -168,7 +168,7 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
 
 
 def test_an_answer_in_json_is_asked_for_in_words():
-    """If an answer without calls is JSON, the instructions ask for no words to the user."""
+    """If an answer without calls is JSON, the instructions don't mention text to the user."""
     text = instructions(Format.named("qwen3").tools, TOOL, response_schema={})
 
     assert "Any other answer is JSON alone." in text

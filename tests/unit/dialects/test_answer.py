@@ -1,4 +1,4 @@
-"""One turn's answer in each dialect: requests are enforced, and losses are warned of."""
+"""Tests of an answer's grammar in each dialect: requests are enforced, and losses are reported."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def accepted(texts, prefill="", **request):
     ids=["auto", "wrong arguments", "none", "required", "named", "one at a time", "a response schema"],
 )
 def test_a_request_is_enforced(request_, right, wrong):
-    """Which parts an answer may have, which tools it calls, and with which arguments; reasoning is free."""
+    """The grammar enforces the parts of the answer, the called tools and their arguments. The text of reasoning is free."""
     assert accepted([*right, *wrong], **request_) == right
 
 
 def test_an_answer_in_json_may_be_a_call_instead():
-    """With tools and a response schema, a call is in the place of the JSON, never beside it, nor words beside a call."""
+    """With tools and a response schema, an answer is either JSON or calls, without other text."""
     texts = ['{"a": 1}', F, f"{F}\n{G}", f"<think>a</think>\n{G}", '{"a": 1}\n' + F, f"Hi\n{F}", f'{F}\n{{"a": 1}}']
 
     assert accepted(texts, response_schema=ONE) == texts[:4]
@@ -81,7 +81,7 @@ def test_an_answer_in_json_may_be_a_call_instead():
 
 @cases
 def test_generation_starts_where_the_prompt_ends(prefill, texts):
-    """A grammar continues the prefill: open reasoning is closed, a prefilled answer goes on."""
+    """The grammar continues the prefill: open reasoning must be closed, and prefilled content goes on."""
     assert accepted(["<think>again</think>\nHi", *texts], prefill) == texts
 
 
@@ -97,7 +97,7 @@ def test_generation_starts_where_the_prompt_ends(prefill, texts):
     ids=lambda value: f"{value!r:.20}",
 )
 def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(prefill, choice, monkeypatch):
-    """If no answer begins like the prompt, a warning says that the beginning isn't enforced; a sample is read as it was drawn."""
+    """If no answer begins with the prefill, a warning says that the prefill isn't enforced, and samples can still be parsed."""
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 10_000)  # The bound itself takes seconds.
     request = Request(tools=TOOLS, tool_choice=choice)
     answer = Turn(prompt="", format=FORMAT, request=request, prefill=prefill)
@@ -112,13 +112,13 @@ def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(
 
 
 def test_tools_must_be_known_by_name():
-    """A grammar of calls to any tool whatever cannot be written."""
+    """The grammar can't be written if the tools' names are unknown."""
     with pytest.raises(GrammarError, match="needs the names of the tools"):
         turn_of(tools=None).constraint("llguidance")
 
 
 def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
-    """One awkward schema makes its own tool wider, and the request goes on."""
+    """A keyword that can't be enforced widens only its own tool, and the request still works."""
     awkward = Tool(name="h", parameters={"properties": {"a": {"type": "array", "uniqueItems": True}}})
     answer = turn_of(tools=(*TOOLS, awkward))
 
@@ -130,7 +130,7 @@ def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
 
 
 def test_large_schemas_do_not_blow_up():
-    """A hundred kilobytes of schemas and a long string are written in proportion."""
+    """The size of the grammar is proportional to the size of the schemas, even with very long strings."""
     properties = {
         f"property_{n}": {"type": "string", "maxLength": 10_000, "description": "d" * 200} for n in range(300)
     }
@@ -144,7 +144,7 @@ def test_large_schemas_do_not_blow_up():
 
 
 def test_lazy_gbnf_serves_from_the_first_marker_too():
-    """A grammar with triggers also accepts text that begins at one, even if reasoning was open."""
+    """A lazy grammar also accepts text that begins at a trigger, even if reasoning was open."""
     lazy = turn_of(prefill="<think>")
     eager = turn_of(prefill="<think>", tool_choice="required")
 
@@ -171,7 +171,7 @@ def test_formats_without_calls_write_content():
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
 def test_a_prompt_may_close_reasoning_in_its_own_way(block):
-    """However a prompt writes an empty block of reasoning, the answer goes on after it, with or without the joint."""
+    """A prompt may write an empty reasoning block in any way. The answer continues after it, with or without the joint."""
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
     answer = Turn(
         prompt="",
@@ -187,7 +187,7 @@ def test_a_prompt_may_close_reasoning_in_its_own_way(block):
 
 @pytest.mark.parametrize("order", ["nzot", "notz", "no", "zt", "z", ""])
 def test_arguments_may_stand_in_both_orders(order):
-    """Optional arguments are accepted as the schema declares them and sorted, whatever kinds of values are between."""
+    """Optional arguments are accepted in the schema's order and in sorted order, whatever their types."""
     written = {"n": 'n="a"', "z": 'z="b"', "o": "o=true", "t": 't=["x"]'}
     properties = {
         "n": {"type": "string"},

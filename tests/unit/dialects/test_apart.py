@@ -1,4 +1,4 @@
-"""Options that a lexer would confuse are taken apart as long as that has an end."""
+"""Options that a lexer would confuse are separated, within limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 1_000_000
 @pytest.mark.slow
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 def test_a_pattern_is_not_made_deterministic() -> None:
-    """`(a|b)*a(a|b){18}` has a quarter of a million states when each is told from all others; the grammar stays small, and right."""
+    """`(a|b)*a(a|b){18}` has a quarter of a million deterministic states, but its grammar stays small and correct."""
     schema = {
         "type": "object",
         "properties": {"a": {"type": "string", "pattern": "^(a|b)*a(a|b){18}$"}},
@@ -45,13 +45,13 @@ def test_many_ways_to_go_on_are_told_apart() -> None:
     turn = turn_of(sequence(optional("x1y"), others, "y"))
 
     assert list(confusions_of(turn)) == []
-    turn.constraint("llguidance")  # No warning says that they were too many.
+    turn.constraint("llguidance")  # Without a warning about too many options.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [40, 150])
 def test_more_ways_than_are_compared_are_said(count: int) -> None:
-    """If too many arguments may follow each other to compare them all, a warning says that Lark may refuse some texts."""
+    """If too many arguments may follow each other to be compared, a warning says that Lark may refuse some texts."""
     properties = {f"key{number}": {"type": "string"} for number in range(count)}
     tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": properties}}}
     turn = ChatTemplate.from_file(TEMPLATE.with_name("call-words.jinja")).prepare(
@@ -66,7 +66,7 @@ def test_more_ways_than_are_compared_are_said(count: int) -> None:
 
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 def test_json_content_beside_calls_that_begin_with_a_brace() -> None:
-    """The lexer would take the `{` of the content for that of `{"name": "`: both are spelled out."""
+    """The lexer would confuse the `{` of the content with that of `{"name": "`, so both are spelled out."""
     tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": {}}}}
     schema = {"properties": {"city": {"type": "string"}}, "required": ["city"], "type": "object"}
     turn = ChatTemplate.from_file(TEMPLATE.with_name("json-bare.jinja")).prepare(

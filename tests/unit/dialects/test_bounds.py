@@ -1,4 +1,4 @@
-"""Emission is bounded: what a request may cost, in characters and in parts, whatever the tools are."""
+"""Emitted grammars have a bounded size for any tools."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def ordinary(count: int) -> list[Tool]:
 @DIALECTS
 @SYNTAXES
 def test_a_written_grammar_leaves_no_garbage(syntax, write):
-    """All objects of a written grammar are freed at once: a reference cycle would keep them until the collector runs."""
+    """Writing a grammar leaves no reference cycles, so its objects are freed without the garbage collector."""
     write(answer(syntax, *ordinary(2)))
-    asked = answer(syntax, *ordinary(3))  # What was written before would be remembered.
-    gc.freeze()  # What there was before is not looked through.
+    asked = answer(syntax, *ordinary(3))  # A grammar that was written before would be cached.
+    gc.freeze()  # Existing objects aren't examined.
     gc.disable()
     try:
         write(asked)
@@ -77,7 +77,7 @@ def test_a_written_grammar_leaves_no_garbage(syntax, write):
 @pytest.mark.slow
 @SYNTAXES
 def test_no_dialect_is_much_longer_than_another(syntax):
-    """A structural tag has no rules to share, so it is EBNF where a tree would repeat itself."""
+    """A structural tag can't share rules, so it uses EBNF where a tree would repeat itself."""
     asked = answer(syntax, *ordinary(25))
     plain = len(asked.constraint("llama.cpp").grammar)
 
@@ -100,14 +100,14 @@ def test_a_short_structural_tag_is_a_tree():
 @SYNTAXES
 @DIALECTS
 def test_length_is_linear_in_the_tools(syntax, write):
-    """Twice the tools take about twice the characters."""
+    """Twice as many tools need about twice as many characters."""
     once, twice = (len(json.dumps(write(answer(syntax, *ordinary(count))))) for count in (20, 40))
 
     assert twice < 2.3 * once
 
 
 UNCOMPARED = "Lark: too many alternatives to compare"
-"""Prefix of the warning that Lark may refuse some texts; every schema is exact all the same."""
+"""Prefix of the warning that Lark may refuse some texts. Schemas are exact nevertheless."""
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ UNCOMPARED = "Lark: too many alternatives to compare"
 @DIALECTS
 @pytest.mark.parametrize("required", [True, False], ids=["required", "optional"])
 def test_length_is_linear_in_the_properties(syntax, write, required):
-    """Twice the arguments take about twice the characters, also where each may be left out."""
+    """Twice as many arguments need about twice as many characters, even if all are optional."""
 
     def tool(count: int) -> Tool:
         properties = {f"p{number}": {"type": "string"} for number in range(1000, 1000 + count)}
@@ -131,7 +131,7 @@ def test_length_is_linear_in_the_properties(syntax, write, required):
 @SYNTAXES
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_any_argument_can_be_drawn(syntax, name):
-    """Lists and objects that can be written in several ways are drawn, and nothing is taken apart without end."""
+    """Arguments with several spellings, such as lists and objects, are sampled in bounded time."""
     tool = Tool(name="f", parameters={"properties": {name: PROPERTIES[name]}, "required": [name]})
     drawn = [answer(syntax, tool).sample(seed) for seed in range(20)]
 
@@ -139,7 +139,7 @@ def test_any_argument_can_be_drawn(syntax, name):
 
 
 def test_a_list_in_a_call_without_marks_is_drawn():
-    """Beside a long header, a call that only brackets begin was taken apart without end, up to twice the header's length."""
+    """A call that begins with a bracket can be sampled next to a long header. It used to be split endlessly."""
     codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
     syntax = replace(PYTHONIC, arguments=replace(PYTHONIC.arguments, codec=codec))
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
@@ -177,7 +177,7 @@ LARGE = {
 @WRITES
 @pytest.mark.parametrize("kind", LARGE)
 def test_large_schemas_are_written_exactly(syntax, write, kind):
-    """Thousands of values or a thousand arguments are within every bound; `benchmarks/grammar.py` asks for ten thousand."""
+    """Thousands of values or a thousand arguments are within the limits. `benchmarks/grammar.py` tests ten thousand."""
     with warnings.catch_warnings(action="error", category=SchemaWarning):
         warnings.filterwarnings("ignore", UNCOMPARED, SchemaWarning)
         assert write(answer(syntax, Tool(name="f", parameters={"properties": LARGE[kind]})))
@@ -188,7 +188,7 @@ def test_large_schemas_are_written_exactly(syntax, write, kind):
 @SYNTAXES
 @WRITES
 def test_only_what_is_too_deep_takes_any_value(syntax, write):
-    """It is named with its tool and its place; all else stays exact."""
+    """Only the schema that is too deep accepts any value, and its tool and path are reported."""
     deep = Tool(name="deep", parameters={"properties": {"a": nested(200), "b": {"enum": ["only"]}}, "required": ["b"]})
     asked = answer(syntax, deep, *ordinary(1))
 
@@ -198,7 +198,7 @@ def test_only_what_is_too_deep_takes_any_value(syntax, write):
 
 
 def test_a_tool_with_too_many_arguments_takes_any():
-    """A tool with too many arguments, none of them too large, takes any; the other tools stay exact."""
+    """A tool with too many arguments accepts any arguments. Other tools stay exact."""
     many = Tool(name="many", parameters={"properties": {f"p{number}": {} for number in range(60)}})
     asked = replace(answer(JSON, many, *ordinary(1)), limits=Limits(tool_parts=50))
 
@@ -212,7 +212,7 @@ def test_a_tool_with_too_many_arguments_takes_any():
 
 
 def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
-    """Thirty definitions, each used twice by the next, would be written out a thousand million times."""
+    """Thirty definitions that each use the next one twice count as a billion parts, as if written out."""
     twice = {
         f"d{at}": {"properties": {"x": {"$ref": f"#/$defs/d{at + 1}"}, "y": {"$ref": f"#/$defs/d{at + 1}"}}}
         for at in range(30)
@@ -225,7 +225,7 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
 
 
 def test_tools_that_are_too_much_together_are_an_error():
-    """It names the largest, and says what to do."""
+    """The error states the number of parts and the limit, and suggests a fix."""
     asked = replace(answer(JSON, *ordinary(9)), limits=Limits(grammar_parts=50))
 
     with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
@@ -233,7 +233,7 @@ def test_tools_that_are_too_much_together_are_an_error():
 
 
 def test_a_response_schema_that_is_too_much_is_an_error():
-    """There is nothing wider that would still be the schema that was asked for."""
+    """A response schema that is too deep is an error, because a wider schema would allow wrong answers."""
     asked = answer(JSON)
     asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), limits=Limits(tool_depth=20))
 
@@ -250,7 +250,7 @@ def test_steps_are_bounded():
 
 
 def test_a_text_that_must_be_too_long_is_not_drawn():
-    """The grammar asks for more characters than a sample may have."""
+    """A grammar that requires a longer text than a sample may have is an error."""
     with pytest.raises(GrammarError, match="sample: 1000000000 repetitions"):
         turn_of(chars("a-z", 10**9, 10**9)).sample(1)
 
@@ -267,7 +267,7 @@ def test_a_text_that_must_be_too_long_is_not_drawn():
     ],
 )
 def test_what_is_nested_too_deep_is_an_error(around, write):
-    """A grammar made by hand may be nested as deep as one likes; it is refused by name, never with a RecursionError."""
+    """A handmade grammar that is nested too deeply is a `GrammarError`, never a `RecursionError`."""
     node: Node = literal("a")
     for _ in range(5_000):
         node = around(node)

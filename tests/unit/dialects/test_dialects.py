@@ -1,4 +1,4 @@
-"""GBNF, Lark and structural tags as text, and as the engines read them; the rows of `cases.jsonl` are written with combinators."""
+"""Tests of GBNF, Lark and structural tags, as text and in the engines. The rows of `cases.jsonl` are written with combinators."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FOR_A_LEXER = {
     "a literal beside text",
     "a repetition beside what begins with its separator",
 }
-"""Only Lark takes these apart for a lexer: engines that read GBNF have none, and llguidance's converter makes one of it."""
+"""Cases that only Lark splits for a lexer. Engines of GBNF have no lexer, but llguidance's converter creates one."""
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize(("dialect", "read"), READERS)
 @cases
 def test_a_grammar_is_read_as_it_was_meant(why, grammar, right, wrong, dialect, read):
-    """The engine accepts the texts of the grammar, and no others."""
+    """The engine accepts exactly the texts of the grammar."""
     if read is converted_reader and why in FOR_A_LEXER:
         pytest.skip("the converter loses lexemes")
     accepts = read(written(grammar_of(grammar), dialect))
@@ -45,7 +45,7 @@ def test_a_grammar_is_read_as_it_was_meant(why, grammar, right, wrong, dialect, 
 
 
 def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(request):
-    """No rule is left undefined, defined twice, or unreachable."""
+    """Every rule is defined exactly once, and is reachable."""
     grammars = [row["grammar"] for row in case_rows(request.path.with_name("cases.jsonl")) if "grammar" in row]
     for grammar in grammars:
         lines = turn_of(grammar_of(grammar)).constraint("llama.cpp").grammar.splitlines()
@@ -59,7 +59,7 @@ def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(request):
 
 
 def test_lark_hands_schemas_over():
-    """A JSON value is `%json` with the schema, resolved, and the same whitespace as in the other dialects."""
+    """A JSON value is written as `%json` with its resolved schema, and with the whitespace of the other dialects."""
     text = turn_of(schema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})).constraint("llguidance").grammar
 
     handed = json.loads(text.partition("%json ")[2])
@@ -68,7 +68,7 @@ def test_lark_hands_schemas_over():
 
 
 def test_a_structural_tag_says_what_it_can_in_its_own_words():
-    """Text is a tag, JSON a schema, and a word a constant."""
+    """Text is a tag, JSON is a schema, and a literal is a constant."""
     written = json.loads(turn_of(sequence(until("<call>"), CALL)).constraint("xgrammar").grammar)
 
     assert written["type"] == "structural_tag"
@@ -76,7 +76,7 @@ def test_a_structural_tag_says_what_it_can_in_its_own_words():
 
 
 def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
-    """A recursive grammar is not a tree, and becomes one piece of EBNF."""
+    """A recursive grammar isn't a tree, so it becomes one EBNF grammar."""
     again = sequence("<call>", until("<call>"), optional(ref("again")))
     written = json.loads(
         turn_of(Grammar(sequence(until("<call>"), ref("again")), {"again": again})).constraint("xgrammar").grammar
@@ -89,6 +89,6 @@ def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
 @pytest.mark.parametrize("dialect", DIALECTS)
 @cases
 def test_what_no_rule_can_say_is_refused_by_name(root, message, dialect):
-    """An error, not silence: a lookahead that is not decided by literals, text that nothing ends, a missing rule."""
+    """A lookahead that literals don't decide, text without an end and a missing rule are errors."""
     with pytest.raises(GrammarError, match=message):
         written(node_of(root), dialect)

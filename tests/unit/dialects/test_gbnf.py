@@ -1,4 +1,4 @@
-"""GBNF as text: how nodes, classes and text up to a stop are written."""
+"""Tests of GBNF text: nodes, classes, and text up to a stop."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ X = ref("x")
 
 
 def body(node: Node) -> str:
-    """Return what is written for a rule."""
+    """Return the body of a rule as text."""
     return write_rules("root", {"root": node}).removeprefix("root ::= ").removesuffix("\n")
 
 
 @cases
 def test_how_a_node_is_written_in_gbnf(node: str, expected: str) -> None:
-    """Brackets are where a sequence, a choice or a repetition is inside another, and only there.
+    """Brackets surround a sequence, a choice or a repetition only inside another node.
 
-    In a class, `^` and `-` are last, where no dialect needs a backslash, and no digit follows a hexadecimal number.
+    In a class, `^` and `-` come last, so no dialect needs a backslash, and no digit follows a hexadecimal number.
     """
     assert body(node_of(node)) == expected
 
 
 def test_a_class_of_nothing() -> None:
-    """It is the empty text, and its opposite is any character."""
+    """An empty class matches the empty text, and its negation matches any character."""
     assert (body(Chars(())), body(Chars((), negated=True))) == ('""', "[^\\x00]")
 
 
 @cases
 def test_a_text_is_cut_before_digits_after_a_number(text: str, pieces: list[str]) -> None:
-    """Characters that engines write as hexadecimal numbers are parted from what would go on the number."""
+    """A character that engines write as a hexadecimal number is separated from digits after it."""
     assert text_pieces(text) == pieces
 
 
@@ -56,7 +56,7 @@ def test_a_text_is_cut_before_digits_after_a_number(text: str, pieces: list[str]
     ids=["no stop", "one stop", "a stop that may not follow", "an exact text"],
 )
 def test_how_text_is_written(text: Stopped, lines: list[str]) -> None:
-    """One rule for each beginning of a stop; the stop is complete where a branch follows it, and blocked elsewhere."""
+    """Each prefix of a stop has a rule. A complete stop is followed by its branch, or isn't allowed."""
     assert write_rules("t", {"t": text}).splitlines() == lines
 
 
@@ -65,7 +65,7 @@ STOPS = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3, 
 
 @given(STOPS, st.text("abc", max_size=12))
 def test_text_is_cut_at_the_stop_that_is_complete_first(stops: list[str], text: str) -> None:
-    """The automaton ends where the first stop ends, and names the longest stop there."""
+    """The automaton stops at the end of the first complete stop, and names the longest stop that ends there."""
     ends = [end for end in range(len(text) + 1) if any(text[:end].endswith(stop) for stop in stops)]
     at = min(ends, default=len(text))
     expected = max((stop for stop in stops if text[:at].endswith(stop)), key=len, default="") if ends else ""
@@ -79,13 +79,13 @@ def test_text_is_cut_at_the_stop_that_is_complete_first(stops: list[str], text: 
 
 @cases
 def test_rules_that_end_by_themselves_keep_their_names(rules: dict[str, str], expected: str) -> None:
-    """They are written as they are, if that is how GBNF says it."""
+    """Rules that GBNF supports directly keep their names and their form."""
     assert (
         turn_of(grammar_of({"": "sequence('(', ref('x'), ')')", **rules})).constraint("llama.cpp").grammar == expected
     )
 
 
 def test_a_rule_that_is_missing_is_named() -> None:
-    """An error, not silence."""
+    """The error names the missing rule."""
     with pytest.raises(GrammarError, match="rule 'nowhere' is not defined"):
         turn_of(ref("nowhere")).constraint("llama.cpp")

@@ -1,4 +1,4 @@
-"""Prose may mention what begins a call in some format; what goes on as a call is forbidden, and read as one or reported."""
+"""Prose that mentions the start of a call. Grammars forbid text that continues as a call. Parsers read it as a call, or report it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def read(format: Format, text: str) -> tuple[str, list[Malformed]]:
 
 @pytest.mark.parametrize(("name", "mention"), MENTIONS)
 def test_prose_mentions_what_is_no_call(name: str, mention: str) -> None:
-    """It is allowed, read as content without a report, and wakes no lazy grammar."""
+    """A mention is allowed, parsed as content without a report, and doesn't trigger a lazy grammar."""
     format, texts = FORMATS[name], [prose.format(mention) for prose in PROSE]
     (trigger,) = turn_of(name).constraint("llama.cpp").triggers
 
@@ -95,21 +95,21 @@ def test_prose_mentions_what_is_no_call(name: str, mention: str) -> None:
 
 @pytest.mark.parametrize(("name", "begun"), BEGINNINGS)
 def test_what_begins_a_call_is_no_prose(name: str, begun: str) -> None:
-    """It is refused where no call follows."""
+    """The start of a call is refused if no call follows."""
     texts = [prose.format(begun) for prose in PROSE]
 
     assert remainder_of(turn_of(name)).refused(texts) == texts
 
 
 def test_a_broken_call_is_reported() -> None:
-    """A marker that counts alone is reported without a call after it, another one with the name of a tool."""
+    """A marker that starts calls by itself is reported without a call after it. Other markers are reported only with a tool's name."""
     assert read(FORMATS["token"], "so <tool_call> it is")[1]
     assert read(FORMATS["token"], "so <function=get_weather it is")[1]
     assert read(FORMATS["tag"], "so <function=sunny> it is")[1]
 
 
 def test_names_are_cut_to_a_bounded_length() -> None:
-    """With many tools, free text has no more states, and bare JSON with a name is a sign by itself."""
+    """With many tools, names are cut to bound the states of free text. In bare JSON, any name then counts as a call."""
     many = Request(tools=tuple(Tool(name=f"{letter}_tool") for letter in "abcdefghijklmnopqrst"))
 
     assert remainder_of(turn_of("bare", many)).refused(['So {"name": "Anna"}', 'So {"name": 7}']) == [
@@ -122,7 +122,7 @@ def test_names_are_cut_to_a_bounded_length() -> None:
 @pytest.mark.skipif(not (installed("llguidance") and installed("xgrammar")), reason="the engines are not installed")
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_engines_agree(name: str) -> None:
-    """Each dialect allows the mentions and refuses the beginnings."""
+    """Each dialect allows the mentions and refuses the beginnings of calls."""
     turn = turn_of(name)
     free, forced = ([prose.format(text) for text in texts[name] for prose in PROSE] for texts in (FREE, FORCED))
 

@@ -1,4 +1,4 @@
-"""The grammar of the rest of an answer, after the text that the prompt has written."""
+"""Tests of the grammar of the rest of an answer, after the prefill."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANSWER = choice(sequence("<think>\n", reasoning(until("</think>")), "</think>", 
 
 @cases
 def test_the_rest_of_an_answer_is_what_may_follow(prefill, rest):
-    """Reasoning that is open stays open, what is closed is after, and a half-written word is finished."""
+    """The grammar continues open reasoning, begins after closed reasoning, or completes a partial literal."""
     assert (
         turn_of(ANSWER, prefill=prefill).constraint("llama.cpp").grammar
         == turn_of(node_of(rest)).constraint("llama.cpp").grammar
@@ -25,13 +25,13 @@ def test_the_rest_of_an_answer_is_what_may_follow(prefill, rest):
 
 @pytest.mark.parametrize("prefill", ["maybe", "<think>\n</think>no", "<think>\n</think></think>"])
 def test_what_no_answer_begins_with_is_an_error(prefill):
-    """The prompt must begin an answer of the format."""
+    """The prefill must be the beginning of an answer in the format."""
     with pytest.raises(GrammarError, match="which the format doesn't allow"):
         turn_of(ANSWER, prefill=prefill).constraint("llama.cpp")
 
 
 def test_every_way_to_read_the_beginning_leaves_a_rest():
-    """Repetitions, options, classes and rules are taken apart as far as the text goes."""
+    """The rest covers every way to parse the prefill, through repetitions, options, classes and rules."""
     root = sequence(repeat("ab", 1, 3), optional(ref("digits")), "!")
     accepts = lark_reader(
         turn_of(Grammar(root, {"digits": chars("0-9", 1, 3)}), prefill="abab7").constraint("llguidance").grammar
@@ -41,7 +41,7 @@ def test_every_way_to_read_the_beginning_leaves_a_rest():
 
 
 def test_a_long_beginning_is_read_in_linear_time():
-    """Free text may have ended at each of its characters; none of them is copied, and nothing is nested."""
+    """Free text may end at any character of the prefill, but the grammar isn't copied or nested for each one."""
     answer = sequence(until("</x>"), "</x>")
 
     assert (
@@ -51,7 +51,7 @@ def test_a_long_beginning_is_read_in_linear_time():
 
 
 def test_a_beginning_that_takes_too_many_steps_is_an_error(monkeypatch):
-    """A rule that begins with itself has no end of ways to be read."""
+    """A rule that begins with itself can match the prefill in infinitely many ways."""
     monkeypatch.setattr("unrender.dialects.remainder.MAX_DOCUMENT", 1000)
     with pytest.raises(GrammarError, match="takes more than 1000 steps to read"):
         turn_of(

@@ -1,4 +1,4 @@
-"""Random texts of a grammar."""
+"""Tests of random samples of a grammar."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ NESTED = Grammar(
 
 
 def test_the_same_seed_gives_the_same_text():
-    """A sample can be drawn again."""
+    """A sample can be repeated with its seed."""
     assert [turn_of(NESTED).sample(seed) for seed in range(20)] == [turn_of(NESTED).sample(seed) for seed in range(20)]
 
 
 def test_other_seeds_give_other_texts():
-    """The texts vary."""
+    """Different seeds give different texts."""
     assert len({turn_of(NESTED).sample(seed) for seed in range(20)}) > 5
 
 
 def test_the_budget_bounds_the_size():
-    """Recursion ends: once the budget is spent, the shortest way out is taken."""
+    """Recursion ends: once the budget is spent, the shortest alternative is taken."""
     assert max(len(turn_of(NESTED).sample(seed)) for seed in range(200)) < 2000
 
 
 def test_free_text_holds_no_stop():
-    """Text up to a stop holds it once, at its end."""
+    """Text up to a stop contains the stop only at its end."""
     grammar = Grammar(sequence(until("</x>", "<y>"), "</x>"))
 
     texts = [turn_of(grammar).sample(seed) for seed in range(100)]
@@ -42,14 +42,14 @@ def test_free_text_holds_no_stop():
 
 
 def test_free_text_is_interesting():
-    """Quotes, line breaks, other scripts and beginnings of markers occur."""
+    """Samples contain quotes, line breaks, other scripts and beginnings of markers."""
     texts = "".join(turn_of(until("<end>")).sample(seed) for seed in range(100))
 
     assert [word for word in ('"', "\n", "東", "😀", "<e", "\\") if word not in texts] == []
 
 
 def test_classes_are_obeyed():
-    """Characters come from their class alone."""
+    """Every character is a member of the class."""
     grammar = Grammar(chars("^a-z", 3, 5))
 
     texts = [turn_of(grammar).sample(seed) for seed in range(50)]
@@ -58,13 +58,13 @@ def test_classes_are_obeyed():
 
 
 def test_a_grammar_without_end_is_an_error():
-    """A grammar in which no text ends has no sample."""
+    """A grammar without a finite text has no sample."""
     with pytest.raises(GrammarError, match="it matches no finite text"):
         turn_of(Grammar(ref("a"), {"a": sequence("x", ref("a"))}), Request(tools=None)).sample(1)
 
 
 def test_a_drawn_text_knows_its_parts():
-    """Each tagged stretch is given with its role, outer ones first, and no mark is left in the text."""
+    """Each tagged part has its position and role, outer parts first, and the text contains no marks."""
     inner = tag(Role.ARGUMENT, until(")"))
     call = sequence(tag(Role.NAME, "f"), tag(Role.ARGUMENT, sequence("(", inner, ")")))
     grammar = Grammar(sequence(tag(Role.CONTENT, until("f(")), call))
@@ -80,7 +80,7 @@ def test_a_drawn_text_knows_its_parts():
 
 @cases
 def test_a_key_that_comes_twice_in_one_object(text: str, repeats: bool) -> None:
-    """Keys of objects inside are others, and so is what strings hold; such a text is drawn again while there is another."""
+    """A duplicate key in one object is avoided if possible. Keys of inner objects and text in strings don't count."""
     drawn = {turn_of(choice(text, "other")).sample(seed) for seed in range(20)}
 
     assert drawn == {"other", *([] if repeats else [text])}

@@ -1,4 +1,4 @@
-"""Structural tags: how nodes are written as a tree, and when a grammar is handed over as EBNF instead."""
+"""Tests of structural tags: nodes as a tree, and grammars that are EBNF instead."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def text_up_to(*stops: str, end: str) -> TagFormat:
         (sequence(ref("word"), FLAG), in_sequence(word("w"), JSON)),
         (sequence(until("<x>"), "<x>", FLAG), in_sequence(text_up_to("<x>", end="<x>"), JSON)),
         (until("<x>"), {"type": "any_text", "excludes": ["<x>"]}),
-        # Beside a character that is not ASCII, what is left of all others is written: xgrammar 0.2.7 reads `[^é]` wrongly.
+        # With a non-ASCII character, a negated class is written as its complement, because xgrammar 0.2.7 misreads `[^é]`.
         (
             until("ée"),
             ebnf(
@@ -79,7 +79,7 @@ def text_up_to(*stops: str, end: str) -> TagFormat:
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
 )
 def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
-    """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
+    """A node uses the engine's own elements if possible. A regular node is EBNF, with the rules that it needs."""
     written = json.loads(
         turn_of(Grammar(node, {"x": sequence("x", DIGIT), "word": literal("w")})).constraint("xgrammar").grammar
     )
@@ -88,7 +88,7 @@ def test_how_a_node_is_written(node: Node, tag: TagFormat) -> None:
 
 
 def test_text_up_to_several_stops_is_a_choice() -> None:
-    """Each stop with what may follow it, and the end where the text may end."""
+    """Each stop becomes an alternative with the text that may follow it."""
     branches = choice(sequence("<x>", FLAG), "<y>b")
 
     assert json.loads(turn_of(sequence(until("<x>", "<y>"), branches)).constraint("xgrammar").grammar)["format"] == {
@@ -101,7 +101,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
 
 
 def test_a_stop_within_a_longer_one_is_ebnf() -> None:
-    """A tag would end at the shorter stop also where the longer one was met, after which nothing follows."""
+    """A tag would end at the shorter stop even as part of the longer one, where nothing may follow."""
     written = json.loads(turn_of(sequence(until(">f", ">>f"), ">f", FLAG)).constraint("xgrammar").grammar)
 
     first, second = written["format"]["elements"]
@@ -119,7 +119,7 @@ def test_a_stop_within_a_longer_one_is_ebnf() -> None:
     ],
 )
 def test_which_tools_are_too_long_for_a_tree(weight: Weight, expected: bool) -> None:
-    """A call is in two places, and a part takes 25 characters besides its names; where EBNF would lose a keyword, no length is too long."""
+    """A call is in a tree twice, and a part takes 25 characters besides names. A tree is never too long if EBNF would lose a keyword."""
     spelled = expand(Grammar(A), Values.SPELLED)
     lossy = Unsupported(path="#", keyword="format", reason="it is not known")
 
@@ -129,12 +129,12 @@ def test_which_tools_are_too_long_for_a_tree(weight: Weight, expected: bool) -> 
 
 @cases
 def test_which_schemas_the_engine_reads_exactly(schema: Any, exact: bool) -> None:
-    """Those of common keywords alone, at every depth, whose constants are plain and in ASCII."""
+    """The engine supports schemas with only common keywords at every depth, and with plain ASCII constants."""
     assert reads_exactly(schema) is exact
 
 
 def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
-    """Its JSON is written as EBNF."""
+    """A schema that the engine would widen is written as EBNF."""
     written = json.loads(turn_of(schema({"enum": ["é"]})).constraint("xgrammar").grammar)
 
     assert written["format"] == ebnf('root ::= "\\"é\\""\n')

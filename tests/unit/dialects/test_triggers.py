@@ -1,4 +1,4 @@
-"""Triggers tell an engine that a call begins, and never fire inside reasoning."""
+"""Tests of triggers, which start a lazy grammar at a call, but never inside reasoning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Tr
 
 
 def fires(format: Format, output: str, prefill: str = "") -> str | None:
-    """Return the call's beginning as the trigger sees it in the output so far; None when it does not fire."""
+    """Return the start of the call that the trigger matches in the output, or None if it doesn't match."""
     (trigger,) = triggers_of(format, REQUEST, prefill)
     if trigger.kind == "word":
         return trigger.value if trigger.value in output else None
@@ -32,18 +32,18 @@ def fires(format: Format, output: str, prefill: str = "") -> str | None:
 
 
 def test_a_marker_that_stands_nowhere_else_is_a_word():
-    """Without reasoning, the marker alone tells."""
+    """Without reasoning, the marker alone is the trigger."""
     assert triggers_of(PLAIN, REQUEST) == (Trigger("word", "<call>"),)
 
 
 @cases
 def test_a_marker_inside_reasoning_does_not_fire(output, prefill, expected):
-    """Only a call outside of reasoning counts, whether the model or the prompt opened it."""
+    """Only a call outside of reasoning triggers the grammar, whether the model or the prompt opened the reasoning."""
     assert fires(THINKING, output, prefill) == expected
 
 
 def test_the_grammar_starts_after_the_reasoning():
-    """The first group is the call that counts, not one that was mentioned while thinking."""
+    """The first group is the actual call, not one that reasoning mentions."""
     (trigger,) = triggers_of(THINKING, REQUEST, "<think>\n")
     output = "no <call> yet\n</think><call>"
 
@@ -54,7 +54,7 @@ def test_the_grammar_starts_after_the_reasoning():
 
 
 def test_what_prose_may_hold_counts_only_with_a_name():
-    """A bracket, or JSON, begins a call only when the name of a tool follows."""
+    """A bracket or JSON begins a call only if a tool's name follows."""
     bare = Format(tools=replace(CALLS, call_start="", function=('{"name": "', Slot.NAME, '", ', Slot.ARGUMENTS, "}")))
 
     assert fires(bare, 'see {"name": "f", ') == '{"name": "f"'
@@ -82,7 +82,7 @@ def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
     ],
 )
 def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
-    """If a call is due or impossible, or the answer has a schema, the grammar applies from the start."""
+    """If a call is required or impossible, or the answer has a schema, the grammar applies from the start."""
     assert triggers_of(PLAIN, request_) == ()
 
 
@@ -97,7 +97,7 @@ def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
 
 
 def test_a_bracket_is_no_token() -> None:
-    """A list in prose is not a call: the name of a tool has to follow."""
+    """A list in prose isn't a call. The name of a tool has to follow the bracket."""
     calls = replace(CALLS, section_start="[", call_start="")
 
     assert fires(Format(tools=calls), "[1] is a note") is None

@@ -1,4 +1,4 @@
-"""Example answers: those of a model that calls what it is asked for, and then answers."""
+"""Tests of example answers, which call the requested tools and then give an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOOLS = [WEATHER, NOW]
 
 
 def own_template():
-    """Return the template of a gateway without a model."""
+    """Return the template that a gateway uses without a model."""
     return ChatTemplate.from_string(files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8"))
 
 
@@ -49,7 +49,7 @@ def calls(message):
 
 @cases
 def test_what_is_asked_for_is_called_once(text, how, expected):
-    """Each tool that the question names is called, or the one that fits; without a call there is content."""
+    """Each tool that the question names is called, or the best match. Without a call, the answer has content."""
     message = asked(text, **how)
 
     assert list(map(list, calls(message))) == expected
@@ -57,7 +57,7 @@ def test_what_is_asked_for_is_called_once(text, how, expected):
 
 
 def test_after_a_result_comes_content():
-    """The result is repeated in words; what was asked for beside it is called first."""
+    """The content states the result. Other requested tools are called first."""
     answered = asked("The weather in Rome?", "get_weather", tools=TOOLS)
     half = asked("Call now and get_weather", "now", tools=TOOLS)
 
@@ -66,7 +66,7 @@ def test_after_a_result_comes_content():
 
 
 def test_content_follows_a_schema():
-    """Content that a schema binds is JSON with readable values."""
+    """With a schema, content is JSON with readable values."""
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     message = asked(
         "Where is it?", response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
@@ -76,13 +76,13 @@ def test_content_follows_a_schema():
 
 
 def test_reasoning_is_there_when_thinking_is_on():
-    """A short plain sentence, and none when thinking is off."""
+    """Reasoning is a short sentence, and is empty if thinking is off."""
     assert asked("Hello", thinking=True).reasoning == "This question is easy, so I can answer at once."
     assert asked("Hello", thinking=False).reasoning == ""
 
 
 def test_the_same_request_gets_the_same_answer():
-    """A seed words it otherwise."""
+    """The seed varies the wording."""
     answers = [asked("Hello", seed=seed).content for seed in range(12)]
 
     assert answers == [asked("Hello", seed=seed).content for seed in range(12)]
@@ -90,7 +90,7 @@ def test_the_same_request_gets_the_same_answer():
 
 
 def test_half_a_character():
-    """A prompt that holds one gets an answer without it."""
+    """A lone surrogate in the prompt isn't repeated in the answer."""
     text = example_answer(
         served_template().prepare_rendered("Hello \ud800"), [{"role": "user", "content": "Hello \ud800"}]
     )
@@ -100,7 +100,7 @@ def test_half_a_character():
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_of_formats(name):
-    """An answer is written in the template's own format, and read back as it was meant."""
+    """The answer has the template's own format, and is parsed correctly."""
     template = ChatTemplate.from_file(TEMPLATES / name)
     said = asked("Hello", template=template)
 

@@ -10,7 +10,7 @@ from unrender.grammar import conforms
 
 @cases
 def test_an_example(schema, question, value):
-    """The schema's own words come first, then the question's, then those of the property's name."""
+    """Values come from the schema first, then from the question, then from the property's name."""
     assert example_value(schema, question=question) == value
 
 

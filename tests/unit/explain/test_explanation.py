@@ -1,4 +1,4 @@
-"""Outputs that were read, and outputs that were not: where reading stopped, and what is said about it."""
+"""Tests of explanations: the parsed parts, the position where parsing stopped, and hints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = rows_of(EXPLANATIONS)
 
 @pytest.mark.parametrize("template", sorted({row["template"] for row in ROWS}))
 def test_an_output_is_explained_as_the_row_says(template):
-    """An explanation shows the reading, the place where it stopped, other syntaxes and a fix; every character has a role."""
+    """An explanation has the parsed parts, the position where parsing stopped, other syntaxes and a fix. Every character has a role."""
     for row in ROWS:
         if row["template"] == template:
             assert said(row) == {key: row[key] for key in SAID if key in row}, row
@@ -41,7 +41,7 @@ def test_an_output_is_explained_as_the_row_says(template):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_template_writes_is_clean(name):
-    """No hint is given on an answer as it should be, with calls and without."""
+    """A sampled answer, with or without calls, has no hints except about its schema."""
     template = template_named(name)
     for choice in ("auto", "required"):
         try:
@@ -63,7 +63,7 @@ WORDS = (
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_output_is_an_error(name):
-    """Whatever a model writes, after whatever template, is explained, and every character has a role."""
+    """Any output is explained for any template, and every character has a role."""
     random = Random(name)
     outputs = ["".join(random.choices(WORDS, k=random.randint(1, 9))) for _ in range(5)]
 
@@ -89,7 +89,7 @@ HINT = Hint(name="truncated", text="it ends", fix="Allow more")
     ],
 )
 def test_a_stop_and_a_hint_are_sentences(said, text):
-    """The place, what could have been there, and what was; what is seen, and what to do about it."""
+    """A stop names the position, the expected text and the text found. A hint names the problem and a fix."""
     assert str(said) == text
 
 
@@ -111,7 +111,7 @@ def calling(status):
     ],
 )
 def test_what_is_clean(changes, clean):
-    """Nothing stopped the reading, every call is whole, and nothing is to be hinted at; tolerance is not a fault."""
+    """An explanation is clean if parsing never stopped, every call is complete and there are no hints. Tolerated syntax is clean."""
     plain = Explanation(
         output="Hi", format=Format(), message=Message(content="Hi"), spans=(Span(Role.CONTENT, 0, 2),), events=()
     )
@@ -125,7 +125,7 @@ FIND = Tool(name="find", parameters={"properties": {"what": {"type": "string"}, 
 
 
 def test_no_syntax_is_missing_here(request):
-    """Each has an answer that is written so."""
+    """Every known call syntax has a case."""
     rows = case_rows(request.path.with_name("cases.jsonl"))
 
     assert {row["name"] for row in rows if row["test"] == "a_syntax_reads_what_it_is_called"} == set(COMMON)
@@ -133,7 +133,7 @@ def test_no_syntax_is_missing_here(request):
 
 @cases
 def test_a_syntax_reads_what_it_is_called(name, text):
-    """The call is read whole, its values with the types of the schema."""
+    """The call is parsed completely, and its values have the schema's types."""
     parser = Parser(COMMON[name], Request(tools=(FIND,)))
     fed(parser, [text])
     message = parser.message
@@ -154,7 +154,7 @@ def test_prose_is_no_call(name):
 
 
 def test_an_explanation_is_printed_for_people():
-    """`print` and notebooks show the page of `unrender explain`: the result, the parts, a caret and a fix, with nothing that injects."""
+    """`print` and notebooks show the same text as `unrender explain`, with control characters and HTML escaped."""
     template = ChatTemplate.from_string(SOURCE_OF_CALLS)
     found = explain(template, 'Hi\x1b <b> <call>{"name": "now", "arg', tools=[{"name": "now", "parameters": {}}])
 

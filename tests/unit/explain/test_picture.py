@@ -1,4 +1,4 @@
-"""A format as a row of parts: markers, slots, and the field that each comes from."""
+"""Tests of a format's picture: a row of markers and slots, each with its field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
 
 
 def test_an_answer_is_its_markers_and_slots_in_order():
-    """Empty markers are left out; each part names its field."""
+    """Empty markers are left out, and each piece names its field."""
     made = Format(
         turn=TurnTexts(end="<end>", reasoning_to_content="\n"),
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
@@ -47,7 +47,7 @@ def test_calls_end_as_they_were_seen_to_end():
 
 @pytest.mark.parametrize("path", PATHS[::6], ids=lambda path: path.stem)
 def test_every_part_names_a_field_of_the_format(path):
-    """Whatever the template, the fields that a picture names exist, and hold the marker."""
+    """For any template, the fields in a picture exist and contain the marker."""
     template = ChatTemplate.from_file(path)
     rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
 

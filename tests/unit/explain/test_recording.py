@@ -1,4 +1,4 @@
-"""Recorded chunks, event by event, and against all other chunkings."""
+"""Tests of replaying recorded chunks, event by event, and in all other chunkings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARSER = partial(Parser, FORMAT, Request())
 
 
 class LosesChunkEnds(Parser):
-    """A parser with the mistake that replay is there to find: what it reads depends on the chunks."""
+    """A parser with a bug for replay to find: its result depends on the chunks."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class LosesChunkEnds(Parser):
 
 
 def test_steps_show_what_came_out_when():
-    """Each chunk has its events, and says how much of it is held back."""
+    """Each chunk has its events, and the number of characters held back."""
     result = replay(PARSER, ["<thi", "nk>Rain?</think>Hel", "lo"])
 
     assert [(step.chunk, step.events, step.held) for step in result.steps] == [
@@ -39,7 +39,7 @@ def test_steps_show_what_came_out_when():
 
 
 def test_other_chunkings_agree():
-    """All at once, single characters and every cut in two give the same message and the same events."""
+    """The whole text, single characters and every split in two give the same message and events."""
     result = replay(PARSER, ["<think>Rain?", "</think>Hello"])
 
     assert result.tried == 2 + len("<think>Rain?</think>Hello") - 1
@@ -48,7 +48,7 @@ def test_other_chunkings_agree():
 
 
 def test_difference_is_found():
-    """A parser whose message depends on the chunks is caught, with the chunking that shows it."""
+    """A parser whose message depends on the chunks is detected, with the chunking that shows the difference."""
     result = replay(partial(LosesChunkEnds, FORMAT, Request()), ["He", "ll", "o"])
 
     assert result.message.content == "Hello"
@@ -58,12 +58,12 @@ def test_difference_is_found():
 
 @pytest.mark.parametrize("chunks", [[], [""], ["", "a", ""]], ids=repr)
 def test_empty_chunks(chunks):
-    """No chunks and empty chunks are not a difference."""
+    """Without chunks, or with empty chunks, there are no differences."""
     assert replay(ChatTemplate.from_string("{{ messages }}").prepare_rendered().parser, chunks).differences == ()
 
 
 def test_long_outputs_are_cut_at_some_places():
-    """An output too long to be cut everywhere is cut in evenly spread places, fewer than it has characters."""
+    """A very long output is split at fewer positions, which are evenly spread."""
     result = replay(PARSER, ["a" * 20_000])
 
     assert 50 < result.tried < 1000
@@ -74,7 +74,7 @@ CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "x"}}\n</tool
 
 @pytest.mark.parametrize("text", ["Hello", f"A{CALL}B", f"<think>{CALL}</think>{CALL}", "<tool_call>x" * 3])
 def test_what_is_settled_is_what_spans_tell(text):
-    """After every character, the number of settled characters is where the last span ends."""
+    """After every character, the number of settled characters is the end of the last span."""
     template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
     parser = template.prepare([{"role": "user", "content": "x"}], tools=[{"name": "get_weather"}]).parser()
 

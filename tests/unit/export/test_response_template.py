@@ -1,13 +1,13 @@
-"""Formats into response templates, whose patterns are tried on what a model writes: rows of `tests/corpus/exports.jsonl`.
+"""Tests of converting formats to response templates, with rows of `tests/corpus/exports.jsonl`.
 
-A row has `why`, a `format` (of `rows.FORMATS` or `tests/formats`) and changes of it (`with`), and either the `error` that says why no
-template can be made, or the `field` that it is about and what holds there:
+A row has `why`, a `format` (of `rows.FORMATS` or `tests/formats`), and optional changes to it (`with`). It also has either the expected
+`error`, or a `field` with its expected properties:
 
-- `has`: what the field is, key by key; null for what it does not have; `value_parser`: how arguments between markers are read;
-- `opens`: texts, and what is left after the opener; null where nothing opens; `captures`: the opener's groups;
-- `closes`, `rests`: texts, and what is before the closer, or after it; null where nothing closes;
-- `dropped`: texts, and what is left where all that closes the field is taken out; `entries`: texts, with key and value;
-- `omits`: what is told to be left out; null for nothing; `concerns`: the capabilities that it may cost.
+- `has`: the field's keys and values, with null for missing keys; `value_parser`: the parser of arguments between markers;
+- `opens`: texts, and the rest after the opener, or null if nothing opens; `captures`: the opener's groups;
+- `closes`, `rests`: texts, and the part before or after the closer, or null if nothing closes;
+- `dropped`: texts, and the rest without everything that closes the field; `entries`: texts, with key and value;
+- `omits`: the reported omission, or null; `concerns`: the capabilities that may be lost.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def format_of(row: Texts) -> Format:
 
 
 def found(pattern: str, texts: Texts, tell: Callable[[re.Match[str]], Any]) -> dict[str, Any]:
-    """Return what is told of the first match in each text; None where there is none."""
+    """Return the result of `tell` for the first match in each text, or None without a match."""
     matches = {text: re.search(pattern, text, re.DOTALL) for text in texts}
     return {text: tell(match) if match else None for text, match in matches.items()}
 
@@ -58,7 +58,7 @@ def found(pattern: str, texts: Texts, tell: Callable[[re.Match[str]], Any]) -> d
     "row", [row for row in ROWS if "field" in row], ids=lambda row: f"{row['why']}: {row['format']}"
 )
 def test_a_field_reads_what_the_row_says(row: dict[str, Any]) -> None:
-    """Openers and closers with as much layout as is written, names and ids captured, arguments between them."""
+    """Openers and closers match the written whitespace, and capture names and ids."""
     exported = exported_as(format_of(row), row.get("target", "transformers"))
     field = exported.template["fields"][row["field"]]
     opener, closer = field.get("open_pattern", "(?!)"), field.get("close_pattern", "(?!)")
@@ -84,13 +84,13 @@ def test_a_field_reads_what_the_row_says(row: dict[str, Any]) -> None:
     "row", [row for row in ROWS if "error" in row], ids=lambda row: f"{row['why']}: {row['format']}"
 )
 def test_what_no_field_can_read_is_refused(row: dict[str, Any]) -> None:
-    """The error says why."""
+    """The error states why the format can't be exported."""
     with pytest.raises(ExportError, match=re.escape(row["error"])):
         exported_as(format_of(row))
 
 
 def test_the_answer_begins_after_any_header() -> None:
-    """All headers are anchors, a single one as plain text; without one, the prompt's end is."""
+    """All headers are anchors, and a single one is plain text. Without a header, the end of the prompt is the anchor."""
     headers = (("<a>",), ("<a>", "<b>"), ())
     one, two, none = (exported_as(Format(turn=TurnTexts(headers=each))).template for each in headers)
 
@@ -98,14 +98,14 @@ def test_the_answer_begins_after_any_header() -> None:
 
 
 def test_an_unknown_target_is_an_error() -> None:
-    """A target that nobody reads is refused with those there are."""
+    """An unknown target is an error that lists the known targets."""
     with pytest.raises(ExportError, match=r"target: expected one of \['transformers', 'vllm'\], found 'other'"):
         exported_as(Format(), "other")
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_servers_find_what_they_ask_for(name: str) -> None:
-    """For vLLM and SGLang there are no fields but theirs, verbatim text stays text, and calls have an opener."""
+    """Templates for vLLM and SGLang have only fields that these servers read, text stays verbatim, and calls have an opener."""
     try:
         exported = exported_as(golden(name), "vllm")
     except ExportError:
@@ -122,6 +122,6 @@ def test_servers_find_what_they_ask_for(name: str) -> None:
 
 @cases
 def test_what_is_no_response_template_is_refused(broken: Any, message: str) -> None:
-    """A mistake is an error that names its place."""
+    """The error names the place of the mistake."""
     with pytest.raises(ExportError, match=re.escape(message)):
         read_response_template(broken)

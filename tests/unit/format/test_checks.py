@@ -1,6 +1,6 @@
-"""Invariants: a Format that cannot be parsed, written and told apart cannot exist, and the error names the field.
+"""Tests of invariants: a Format that can't be parsed and written unambiguously is an error that names the field.
 
-The rows of `tests/corpus/format_checks.jsonl` are formats, each with the problem of it, or with none.
+Each row of `tests/corpus/format_checks.jsonl` is a format, with the error if it is invalid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHECKS = Path(__file__).parents[2] / "corpus" / "format_checks.jsonl"
 
 
 def problem_of(data: dict[str, Any]) -> str | None:
-    """Return what is wrong with a format; None when nothing is, and it is written as it was read."""
+    """Return the error of a format, or None if it is valid and survives a round trip."""
     try:
         made = Format.from_dict({"version": 2, **data})
     except FormatError as error:
@@ -34,7 +34,7 @@ def problem_of(data: dict[str, Any]) -> str | None:
 
 
 def test_a_format_has_the_problem_that_the_row_says() -> None:
-    """A format that can't be read or written is refused, by the path of the field; others are allowed."""
+    """A format that can't be parsed or written is an error with the field's path. Other formats are valid."""
     for row in rows_of(CHECKS):
         assert problem_of(row["format"]) == row.get("problem"), row
 
@@ -59,7 +59,7 @@ def test_a_format_has_the_problem_that_the_row_says() -> None:
     ids=lambda value: repr(value)[:60],
 )
 def test_texts_and_lists_are_bounded(data: dict[str, Any], problem: str | None) -> None:
-    """A marker, the layout around it, a list, and all of them together."""
+    """Limits apply to a marker, its whitespace, a list, and all texts together."""
     if problem is None:
         assert problem_of(data) is None
         return
@@ -68,7 +68,7 @@ def test_texts_and_lists_are_bounded(data: dict[str, Any], problem: str | None) 
 
 
 def test_no_way_leads_to_a_format_that_breaks_an_invariant() -> None:
-    """A format is checked however it is made: by hand, by replacing a part, from JSON."""
+    """A format is checked however it is created: directly, by `replace`, or from JSON."""
     long = TurnTexts(end="x" * (MAX_MARKER + 1))
 
     with pytest.raises(FormatError, match="format.turn.end"):
@@ -91,14 +91,14 @@ def test_no_way_leads_to_a_format_that_breaks_an_invariant() -> None:
     ids=["deep list", "deep object", "long version", "long number", "list", "missing field", "object for a word"],
 )
 def test_json_that_is_no_format_is_a_format_error(text: str) -> None:
-    """Neither depth nor length nor a missing field of the JSON leads to another error."""
+    """Deep, long or incomplete JSON raises only `FormatError`."""
     with pytest.raises(FormatError):
         Format.from_json(text)
 
 
 @pytest.mark.slow
 def test_data_of_any_depth_is_a_format_error() -> None:
-    """Found data is shown in a message without reading all of it."""
+    """The error message shows very deep data without traversing all of it."""
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -109,7 +109,7 @@ def test_data_of_any_depth_is_a_format_error() -> None:
 
 
 def test_an_end_of_sequence_token_that_is_no_marker_is_left_out() -> None:
-    """A tokenizer's token that no Format may hold breaks nothing."""
+    """A tokenizer's end-of-sequence token that is too long for a Format is ignored."""
     format = FAMILIES[0].format
 
     assert format._ended_by("x" * 40_000) == format
@@ -118,7 +118,7 @@ def test_an_end_of_sequence_token_that_is_no_marker_is_left_out() -> None:
 
 @pytest.mark.slow
 def test_the_largest_format_is_read_in_bounded_time() -> None:
-    """A format of the largest markers that are allowed makes a parser, and the parser reads."""
+    """A parser of the largest allowed format works in bounded time."""
     ignored = [f"<{i}" + "x" * (MAX_MARKER - 10) + ">" for i in range(MAX_TEXT // MAX_MARKER)]
     format = Format.from_json(json.dumps({"version": 2, "ignored": ignored}))
     parser = Parser(format, REQUEST)

@@ -1,4 +1,4 @@
-"""Two Formats into what differs between them."""
+"""Tests of the differences between two Formats."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_difference_is_named_by_the_smallest_part() -> None:
 
 
 def test_a_skeleton_is_compared_whole() -> None:
-    """A skeleton is one text in which slots are told from literals."""
+    """A skeleton is compared as one text, in which slots are marked."""
     other = replace(FORMAT, tools=replace(FORMAT.tools, function=("<f>", Slot.NAME, "|", Slot.ARGUMENTS, "</f>")))
 
     (found,) = differences(FORMAT, other)
@@ -46,7 +46,7 @@ def test_a_skeleton_is_compared_whole() -> None:
 
 
 def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
-    """A syntax that is only in one of the formats is shown whole, a changed one by what changed."""
+    """A syntax that only one format has is shown completely. Of a changed syntax, only the changes are shown."""
     more = replace(FORMAT, tolerated=(*FORMAT.tolerated, CallSyntax(call_start="<x>", function=CALL)))
     changed = replace(FORMAT, tolerated=(replace(FORMAT.tolerated[0], call_start="<y>"),))
 
@@ -64,7 +64,7 @@ def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
 
 
 def test_values_are_plain_data() -> None:
-    """Words of the vocabulary come as the text that the Format's JSON has, and nested parts with their path."""
+    """Values are those of the Format's JSON, and nested parts have their path."""
     codec = replace(FORMAT.tools.arguments, codec=Codec(ascii_only=True))
     other = replace(FORMAT, tools=replace(FORMAT.tools, arguments=codec))
 

@@ -1,4 +1,4 @@
-"""Format: plain data that can be saved, read back, and looked at by the field's own names."""
+"""Tests of Format as plain data: saving, loading, and access by field names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from unrender.format import (
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_a_format_survives_json(family: Family) -> None:
-    """A format written as JSON is read back equal, pretty or not."""
+    """A format survives a round trip through JSON, indented or not."""
     format = family.format
 
     assert Format.from_json(format.to_json()) == format
@@ -40,14 +40,14 @@ def test_a_format_survives_json(family: Family) -> None:
 
 @pytest.mark.parametrize("version", ["0", "3", '"1"', "null", "true", "1.5"])
 def test_another_version_is_a_clear_error(version: str) -> None:
-    """A version that this release does not read is named."""
+    """A version that this release doesn't support is an error."""
     with pytest.raises(FormatVersionError, match="expected 1 or"):
         Format.from_json(f'{{"version": {version}}}')
 
 
 @cases
 def test_a_broken_format_names_the_place(text: str, message: str) -> None:
-    """An error in a format's JSON says where it is and what was expected."""
+    """An error in a format's JSON names the place and the expected value."""
     with pytest.raises(FormatError, match=message):
         Format.from_json(text)
 
@@ -63,19 +63,19 @@ def test_a_broken_format_names_the_place(text: str, message: str) -> None:
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_the_position_of_the_id_follows_from_the_skeleton(family: Family, position: CallIdPosition) -> None:
-    """Before the name, between name and arguments, or after them."""
+    """The id is before the name, between name and arguments, or after the arguments."""
     assert family.format.tools.call_id is position
 
 
 SAVED = json.loads((Path(__file__).parent / "version_1.json").read_text(encoding="utf-8"))
-"""Formats as releases with version 1 saved them; together they have every field that is not new."""
+"""Formats as saved by releases with version 1. Together they have every field except new ones."""
 NEW = ("checked", "sorted_keys")
-"""Fields that no release with version 1 had; rows of `tests/corpus` say them."""
+"""Fields that are newer than version 1. Rows of `tests/corpus` cover them."""
 
 
 @pytest.mark.parametrize("data", SAVED)
 def test_formats_of_version_1_are_read(data: dict[str, Any]) -> None:
-    """Every word and field means what it meant; they are written with the version of this release, without what is derived."""
+    """Every value keeps its meaning. The format is saved with the current version, without derived fields."""
     data = copy.deepcopy(data)
     format = Format.from_dict(data)
 
@@ -91,7 +91,7 @@ def test_formats_of_version_1_are_read(data: dict[str, Any]) -> None:
 
 
 def test_the_saved_formats_have_every_field() -> None:
-    """A field whose name changes is missed here, or by the formats that have its old one; what is new since then is named."""
+    """The saved formats contain every field, so that a renamed field is detected. Newer fields are listed."""
     text = json.dumps([SAVED, {"escapes": (), "closers": ()}])
     kinds = (Format, TurnTexts, Reasoning, Content, CallSyntax, Arguments, Codec, Spelling)
 
@@ -109,7 +109,7 @@ GONE: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize("place", ["tools", "tolerated[0]"])
 @pytest.mark.parametrize(("name", "said", "default"), GONE)
 def test_what_is_gone_since_version_1_is_named(place: str, name: str, said: Any, default: Any) -> None:
-    """A field that says something cannot be read; one that says nothing is left out."""
+    """A removed field with an effect is an error, and one with its default is ignored."""
 
     def saved(value: Any) -> dict[str, Any]:
         field = name.rpartition(".")[2]
@@ -128,13 +128,13 @@ def test_what_is_gone_since_version_1_is_named(place: str, name: str, said: Any,
 
 @cases
 def test_words_that_are_gone_since_version_1_are_named(arguments: dict[str, Any], place: str) -> None:
-    """The error says which words there are."""
+    """The error lists the allowed words."""
     with pytest.raises(FormatError, match=f"format.tools.{place}: expected one of"):
         Format.from_dict({"version": 1, "tools": {"arguments": arguments}})
 
 
 @pytest.mark.parametrize("data", [{"tools": 1}, {"tools": {"arguments": 1}}, {"tolerated": 1}, {"tolerated": [1]}])
 def test_version_1_is_checked_as_version_2_is(data: dict[str, Any]) -> None:
-    """Data that is no format is refused with its place."""
+    """Data that isn't a format is an error that names the place."""
     with pytest.raises(FormatError, match="expected"):
         Format.from_dict({"version": 1} | data)

@@ -1,4 +1,4 @@
-"""The parts of a Format, and what follows from their texts."""
+"""Tests of the parts of a Format, and of properties derived from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
     ],
 )
 def test_what_is_between_two_arguments(entry: Skeleton, separator: str, between: str) -> None:
-    """The texts after a value, the separator, and those before the next key; no slot among them."""
+    """The text between two arguments includes the text after a value, the separator, and the text before the next key."""
     assert Arguments(entry=entry, separator=separator).between == between
 
 
@@ -54,7 +54,7 @@ def test_what_is_between_two_arguments(entry: Skeleton, separator: str, between:
     ],
 )
 def test_values_that_nothing_of_their_own_ends(entry: Skeleton, codec: Codec, open_ended: bool) -> None:
-    """Without quotes, and with nothing but whitespace after the value."""
+    """A value is open-ended if it has no quotes, and only whitespace follows it."""
     assert Arguments(entry=entry, codec=codec).open_ended is open_ended
 
 
@@ -67,7 +67,7 @@ BARE = CallSyntax(function=(NAME, ARGUMENTS), arguments=Arguments(entry=(KEY, VA
 
 @cases
 def test_markers_by_the_names_of_the_field(view: str, marked: str) -> None:
-    """A view is the text right beside its slot; nothing where a slot, or the skeleton's end, is there."""
+    """A marker is the text next to its slot, or empty if there is none."""
     assert getattr(MARKED, view) == marked
     assert getattr(BARE, view) == ""
     assert getattr(CallSyntax(), view) == ""
@@ -75,24 +75,24 @@ def test_markers_by_the_names_of_the_field(view: str, marked: str) -> None:
 
 @cases
 def test_reasoning_that_a_text_closes(markers: dict[str, str], text: str, closed: bool) -> None:
-    """The end is in it, and not only as the start; an end of nothing closes nothing."""
+    """Reasoning is closed if the text contains the end marker outside the start marker. An empty end closes nothing."""
     assert Reasoning(**markers).closed_in(text) is closed
 
 
 @cases
 def test_an_end_within_the_start(markers: dict[str, str], expected: bool) -> None:
-    """Whitespace around the end does not count, nor does whitespace alone."""
+    """Whitespace around the end marker is ignored, and whitespace alone doesn't count."""
     assert Reasoning(**markers).ends_within_start is expected
 
 
 @pytest.mark.parametrize(("field", "expected"), [({}, True), ({"name_field": ("name",)}, False)])
 def test_a_name_that_is_a_key(field: dict[str, Any], expected: bool) -> None:
-    """A name without a field of its own is the key of its arguments."""
+    """A call without a field for its name has the name as the key of its arguments."""
     assert Envelope(**field).name_is_key is expected
 
 
 def test_a_slot_is_no_text():
-    """Texts that read like the names of slots are literals: formats that differ in that are different."""
+    """Strings that equal a slot's name are literals, so a format with a string differs from one with the slot."""
     assert Slot.KEY != "key"
     assert (Slot.KEY, "=") != ("key", "=")
     assert ("key", Slot.KEY).count(Slot.KEY) == 1
@@ -113,6 +113,6 @@ def test_a_slot_is_no_text():
     ],
 )
 def test_the_words_of_saved_formats_stay(kind: type[Strings], words: list[str]) -> None:
-    """Formats are saved with these words: a change of one is a new version. Only raw strings have no quotes."""
+    """Formats are saved with these words, so changing one requires a new version. Only raw strings have no quotes."""
     assert [item.value for item in kind] == words
     assert [item for item in kind if getattr(item, "unquoted", False)] == [item for item in kind if item == "raw"]

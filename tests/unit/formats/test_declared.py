@@ -1,4 +1,4 @@
-"""Declared formats: each is well-formed, gives its reason, and is found by name or by evidence."""
+"""Each declared format is well-formed, has a reason, and is found by name or by evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unrender.verify.check import verify_format
 
 @pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
 def test_a_declared_format_says_why(declared: Declared) -> None:
-    """No data without a reason, and none that would not survive being written down."""
+    """A declared format has a reason, and survives a round trip through JSON."""
     assert declared.why.endswith(".")
     assert Format.from_json(declared.format.to_json()) == declared.format
 
@@ -21,14 +21,14 @@ def test_a_declared_format_says_why(declared: Declared) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
 def test_what_a_declared_format_generates_is_read(declared: Declared) -> None:
-    """No answer that its grammars allow is misread."""
+    """Every answer that the format's grammars allow is parsed correctly."""
     verdicts = {finding.capability: finding.verdict for finding in verify_format(declared.format).findings}
 
     assert verdicts["generated answers"] is Verdict.PASSED
 
 
 def test_names_are_unique() -> None:
-    """One name, one format."""
+    """Names of declared formats are unique."""
     names = [declared.name for declared in declared_formats()]
 
     assert len(set(names)) == len(names)
@@ -45,5 +45,5 @@ def test_a_format_is_found_by_name() -> None:
     ("source", "found"), [("a b", True), ("a c", True), ("a", False), ("b", False), ("a b x", False)]
 )
 def test_evidence_is_what_the_source_has_and_has_not(source: str, found: bool) -> None:
-    """All of some texts, any of others, and none of the rest."""
+    """Evidence requires all of some texts, any of others, and none of the rest."""
     assert Signs(all=("a",), any=("b", "c"), none=("x",)).found_in(source) is found

@@ -1,4 +1,4 @@
-"""Declared formats write answers, and read them back: every call syntax that one declares, alone and beside other words."""
+"""Tests of writing and parsing answers in every call syntax of the declared formats."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHAPES: dict[str, tuple[str, str, tuple[Called, ...]]] = {
 
 
 def syntaxes() -> Iterator[tuple[str, Format]]:
-    """Yield each declared format once for each call syntax that it declares, written in that one."""
+    """Yield each declared format once per call syntax, with that syntax as its own."""
     for declared in declared_formats():
         found = declared.format
         own = [found.tools] if found.tools.mode is not ToolMode.NONE else []
@@ -62,7 +62,7 @@ def read(format: Format, chunks: list[str]) -> Message:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", SYNTAXES)
 def test_what_a_declared_format_writes_is_read(name: str, shape: str) -> None:
-    """An answer in its own words means what it was made to say, whole and character by character."""
+    """An answer in the format is parsed correctly, as a whole and character by character."""
     format, (content, reasoning, calls) = SYNTAXES[name], SHAPES[shape]
     calls = calls if format.tools.parallel else calls[:1]
     if reasoning and not format.reasoning.end:

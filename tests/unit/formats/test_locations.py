@@ -1,4 +1,4 @@
-"""Users' own declared formats: found in folders, a variable and packages, and checked as the library's are."""
+"""Tests of users' declared formats: they're found in folders, a variable and packages, and checked like the library's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MINE = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return a folder that the variable names."""
+    """Return a folder that the environment variable names."""
     monkeypatch.setenv("UNRENDER_FORMATS", str(tmp_path))
     return tmp_path
 
@@ -37,7 +37,7 @@ def write(folder, **changes):
 
 
 def test_folder_of_the_variable_completes_formats(folder):
-    """A declared format in a folder that the variable names applies by evidence and by name."""
+    """A declared format in the variable's folder applies by evidence and by name."""
     write(folder)
 
     assert Format.named("mine").ignored == ("<|mine|>",)
@@ -59,7 +59,7 @@ def test_folder_in_the_configuration_counts(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_installed_packages_bring_formats(tmp_path):
-    """A package with an entry point brings its files, found by an interpreter that has it installed."""
+    """An installed package with an entry point provides its files."""
     package, metadata = tmp_path / "ours", tmp_path / "ours-1.dist-info"
     package.mkdir()
     metadata.mkdir()
@@ -110,7 +110,7 @@ def test_malformed_file_is_named(folder, changes, said):
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "9" * 5000, "\xff"])
 def test_file_that_is_no_json_is_named(folder, text):
-    """A file that cannot be read at all is named as well."""
+    """A file that can't be parsed at all is named, too."""
     (folder / "mine.json").write_bytes(text.encode("latin-1"))
 
     with pytest.raises(FormatError, match="mine.json: expected "):
@@ -118,7 +118,7 @@ def test_file_that_is_no_json_is_named(folder, text):
 
 
 def test_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
-    """A folder that the variable names and that does not exist is an error, not nothing."""
+    """A missing folder in the variable is an error."""
     monkeypatch.setenv("UNRENDER_FORMATS", f"{tmp_path}{os.pathsep}/no/where")
 
     with pytest.raises(FormatError, match="UNRENDER_FORMATS: expected folders, found '/no/where'"):

@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK and Anthropic's tool runner run whole tool loops through the gateway."""
+"""Tests of whole tool loops with OpenAI's Agents SDK and Anthropic's tool runner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ get_weather = function_tool(weather, name_override="get_weather")
 
 
 def weatherman(calls: int) -> Told:
-    """Return a model that makes calls, and then says what it learnt."""
+    """Return a model that makes calls, and then answers with the result."""
     first = "\n".join(["<think>\nLook.\n</think>", *[CALL] * calls])
     return Told(lambda job: chunked(f"{'It rains.' if 'wet in Paris' in job.turn.prompt else first}<|end|>", 5))
 
@@ -30,7 +30,7 @@ def weatherman(calls: int) -> Told:
 @pytest.mark.parametrize("model", [OpenAIChatCompletionsModel, OpenAIResponsesModel])
 @pytest.mark.parametrize(("stream", "calls"), [(False, 1), (False, 2), (True, 2)])
 def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
-    """Each call is executed, its result and the reasoning before it reach the next prompt, and the answer is the agent's."""
+    """Each call is executed, and the next prompt has its result and the reasoning. The agent returns the model's answer."""
 
     async def run():
         engine = weatherman(calls)
@@ -55,7 +55,7 @@ def test_agent_calls_a_tool_and_answers(model: Any, stream, calls):
 
 @pytest.mark.parametrize(("stream", "calls"), [(False, 1), (True, 2)])
 def test_tool_runner_sends_the_whole_conversation(stream, calls):
-    """The runner would have a server keep the conversation; told that none is kept, it sends all of it, tools and result as well."""
+    """The runner expects a server that keeps the conversation. Without one, it sends the whole conversation with tools and results."""
     engine = weatherman(calls)
     tool = BetaFunctionTool(weather, name="get_weather", description="", input_schema=WEATHER["parameters"])
     runner = anthropic_of(served(engine)).beta.messages.tool_runner(

@@ -1,4 +1,4 @@
-"""Settings into models, limits and keys."""
+"""Tests of reading settings: models, limits and keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unrender.gateway.failure import Failure
 
 
 def test_file_is_read(tmp_path, monkeypatch):
-    """A file describes models, limits and keys; secrets come from the environment."""
+    """A file defines models, limits and keys. Secrets come from the environment."""
     monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
     path = tmp_path / "gateway.toml"
     path.write_text(beside(__file__, "gateway.toml").replace("TEMPLATES", str(TEMPLATES)))
@@ -49,7 +49,7 @@ def test_mistake_is_named(row):
 
 
 def test_file_that_is_none_is_named(tmp_path):
-    """A file that is missing, or no TOML, is named."""
+    """A missing or invalid TOML file is an error that names it."""
     (tmp_path / "bad.toml").write_text("= 1")
 
     for name in ("missing.toml", "bad.toml"):
@@ -77,7 +77,7 @@ def test_every_engine_of_the_page_is_read(monkeypatch):
 
 
 def test_check_of_settings_needs_no_engine(monkeypatch):
-    """A check reads all that starts no engine: one that is not there, or whose weights take a while, is no mistake."""
+    """A check reads everything, but starts no engine, so an unreachable engine or missing weights aren't errors."""
     monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
     remote = {"name": "a", "backend": "llama-server", "url": "http://127.0.0.1:9", "key_env": "TEST_GATEWAY_KEY"}
     here = {"name": "b", "backend": "gguf", "path": "nowhere", "template": f"{TEMPLATES}/json-tags.jinja"}

@@ -1,4 +1,4 @@
-"""More clients than file descriptors: each answer is whole, or refused with 503."""
+"""Tests with more clients than file descriptors. Each answer is complete, or refused with 503."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHAT = "/v1/chat/completions"
 
 
 async def ask(port: int, stop: asyncio.Event) -> tuple[list[bytes], bytes]:
-    """Ask until an answer comes; return the status lines and the last answer."""
+    """Send requests until an answer arrives. Returns the refusals and the answer."""
     refused = []
     while not stop.is_set():
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -40,7 +40,7 @@ async def ask(port: int, stop: asyncio.Event) -> tuple[list[bytes], bytes]:
 
 
 async def flood(folder: Path) -> tuple[list[tuple[list[bytes], bytes]], list[str]]:
-    """Return what the clients of a gateway with few descriptors got, and its log."""
+    """Return the answers of a gateway with few descriptors, and its log."""
     config = folder / "gateway.toml"
     folder.joinpath("t.jinja").write_text(TEMPLATE)
     async with EngineServer({"/tokenize": {"tokens": []}, "/props": {}, "/health": {}, "/completion": SAID}) as engine:
@@ -69,7 +69,7 @@ async def flood(folder: Path) -> tuple[list[tuple[list[bytes], bytes]], list[str
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_more_clients_than_descriptors_are_refused_not_failed(tmp_path: Path) -> None:
-    """With 64 descriptors, 120 clients get whole answers or 503, and all of them are served in the end."""
+    """With 64 descriptors, 120 clients get complete answers or 503, and all of them are served in the end."""
     found, log = asyncio.run(flood(tmp_path))
 
     refused = [answer for answers, _ in found for answer in answers]

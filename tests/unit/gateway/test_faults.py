@@ -1,4 +1,4 @@
-"""Network faults, on either side: the right error, no task or socket left, and other streams untouched."""
+"""Tests of network faults on either side: the error is right, nothing leaks, and other streams aren't affected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refused(port):
 
 @asynccontextmanager
 async def between(said, **settings):
-    """A gateway that listens before an engine on a socket, which says this."""
+    """Run a gateway in front of an engine that sends `said`."""
     async with EngineServer({**ENGINE, "/completion": said}) as engine, listening(engine.url, **settings) as gateway:
         yield gateway, engine
 
@@ -53,7 +53,7 @@ async def between(said, **settings):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
-    """Wherever the engine's stream ends, the client has the text up to there, and an error; never half a character."""
+    """Wherever the engine's stream breaks off, the client gets the text so far and an error, but never half a character."""
     connection = Scripted()
     application = served(MAKERS["llama-server"](connection))
     for end in range(0, len(SAID) - 2, 1 if path == PATHS[0] else 5):
@@ -68,7 +68,7 @@ def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("said", "status"), AT_ONCE.values(), ids=AT_ONCE)
 def test_engine_that_fails_at_once_gives_a_status(said, status):
-    """An engine that fails before its first word gives a status on every surface, and nothing is left."""
+    """If an engine fails before the first piece, every API returns a status, and nothing leaks."""
 
     async def run():
         async with between(said, idle_timeout=0.1) as (gateway, _):
@@ -83,7 +83,7 @@ def test_engine_that_fails_at_once_gives_a_status(said, status):
 @pytest.mark.parametrize("more", [[30.0], [b"data: {nonsense}\n\n"], [b'data: {"error": "x"}\n\n'], []])
 @pytest.mark.parametrize("path", PATHS)
 def test_engine_that_fails_later_ends_the_stream(path, more):
-    """The text before the fault is delivered, an error in the API's own shape follows, and another stream is untouched."""
+    """The text before the fault is delivered, then an error in the API's form. Another stream isn't affected."""
 
     async def run():
         async with between([SAID[:130], 0.02, *more], idle_timeout=0.6) as (gateway, engine):
@@ -103,7 +103,7 @@ def test_engine_that_fails_later_ends_the_stream(path, more):
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("path", PATHS)
 def test_client_that_goes_cancels_the_engines_request(path, stream):
-    """A client that closes its connection ends the engine's request within 100 ms, on every surface, streamed or not."""
+    """If a client closes its connection, the engine's request ends within 100 ms, in every API, streamed or not."""
 
     async def run():
         async with between([SAID[:200], 30.0, b"never"]) as (gateway, engine):
@@ -112,7 +112,7 @@ def test_client_that_goes_cancels_the_engines_request(path, stream):
             await asyncio.sleep(0.05)
             begun = time.process_time()
             writer.transport.abort()
-            # Client, gateway and engine share this loop, which never sleeps here: the processor's time is all the time that they had.
+            # Client, gateway and engine share this loop, which never sleeps here. So CPU time is all the time that they had.
             while not engine.gone.is_set():
                 assert time.process_time() - begun <= 0.1
                 await asyncio.sleep(0)
@@ -122,7 +122,7 @@ def test_client_that_goes_cancels_the_engines_request(path, stream):
 
 @pytest.mark.slow
 def test_slow_reader_fills_no_memory():
-    """A client that does not read stops the engine, at what the sockets between them hold."""
+    """A client that doesn't read stops the engine as soon as the sockets between them are full."""
     word = b'data: {"content": "' + b"word " * 2000 + b'", "tokens": [1], "stop": false}\n\n'
 
     async def run():
@@ -155,7 +155,7 @@ BAD = [
 
 @pytest.mark.parametrize(("body", "said"), BAD)
 def test_malformed_request_is_a_400_in_the_apis_shape(body, said):
-    """Bodies that are not JSON, of a wrong type, or ambiguous give a 400 that names the place, in the API's own shape."""
+    """A body that isn't JSON, has a wrong type or is ambiguous is a 400. The error names the place, in the API's form."""
     for path in PATHS:
         answer = posted(served(Told("Hi")), path, content=body)
         assert answer.status_code == 400
@@ -164,7 +164,7 @@ def test_malformed_request_is_a_400_in_the_apis_shape(body, said):
 
 
 def test_template_that_fails_is_a_400():
-    """A template that raises refuses the conversation; the gateway goes on."""
+    """A template that raises refuses the conversation, and the gateway continues."""
     application = served(Told("Hi"), "json-tags")
     application.state.gateway.models.all[0].turns.template = ChatTemplate.from_string(
         "{% if messages[-1].content == 'Hello' %}{{ raise_exception('no, never') }}{% endif %}x"
@@ -178,8 +178,8 @@ def test_template_that_fails_is_a_400():
 
 @pytest.mark.slow
 def test_answers_end_when_the_shutdown_timeout_is_over(caplog):
-    """After a signal, answers go on and new connections are refused. After the timeout, streams end with an error, and the engine's work
-    ends.
+    """After a signal, answers continue and new connections are refused. After the timeout, streams end with an error, and the engine's
+    work ends.
     """
 
     async def run():

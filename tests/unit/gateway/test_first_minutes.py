@@ -1,4 +1,4 @@
-"""Mistakes that people make in their first minutes: each error says what was meant."""
+"""Tests of common mistakes by new users: each error suggests a fix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRONG_SCHEMA = {"type": "objekt"}
     ],
 )
 def test_wrong_address_names_the_right_one(path, said):
-    """An unknown path says which one was probably meant."""
+    """The error for an unknown path suggests the right one."""
     answer = posted(served(), path, json={})
 
     assert answer.status_code == 404
@@ -67,7 +67,7 @@ def test_invalid_schema_is_refused(path, body, dialect):
 
 
 def test_misspelt_parameter_names_the_right_one():
-    """An ignored parameter that looks like a known one says so."""
+    """A warning about an ignored parameter suggests a similar known one."""
     answer = posted(served(), CHAT, json={"messages": HELLO, "max_token": 5, "top_a": 1}).json()
 
     assert answer["warnings"] == ["max_token (did you mean max_tokens?): not honoured", "top_a: not honoured"]
@@ -84,7 +84,7 @@ def test_misspelt_parameter_names_the_right_one():
     ],
 )
 def test_wrong_url_says_what_is_missing(url, hint):
-    """An address without a scheme, and a file in its place, are told apart."""
+    """The error distinguishes an address without a scheme from a file."""
     with pytest.raises(Failure) as caught:
         read({"models": [{"backend": "llama-server", "url": url}]})
 
@@ -92,7 +92,7 @@ def test_wrong_url_says_what_is_missing(url, hint):
 
 
 def test_file_that_is_no_model_is_not_loaded(tmp_path, monkeypatch):
-    """A template where weights belong is one sentence, not ten lines of llama.cpp."""
+    """A template in place of weights is an error of one sentence, instead of ten lines from llama.cpp."""
     monkeypatch.setattr("unrender.gateway.backends.llama_server.llama_cpp", object)
     (tmp_path / "t.jinja").write_text("{{ messages }}")
 
@@ -101,7 +101,7 @@ def test_file_that_is_no_model_is_not_loaded(tmp_path, monkeypatch):
 
 
 def test_small_model_has_a_limit_and_makes_one_call():
-    """A model's own limit holds for requests without one, a cut answer says so, and there is at most one call."""
+    """A model's own limit applies to requests without one, a warning reports the truncation, and there is at most one call."""
     said = ["Hello", Piece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=512))]
     engine = Told(said, capabilities=EngineCapabilities(dialect="gbnf", lazy=True, seed=False))
     application = served(engine, max_tokens=512, parallel_tool_calls=False)
@@ -117,7 +117,7 @@ def test_small_model_has_a_limit_and_makes_one_call():
 
 
 def test_one_dead_engine_of_two_leaves_the_gateway_ready():
-    """The gateway is ready while it can serve something; each engine's state is in the body and in a metric."""
+    """The gateway is ready if any engine is. The body and a metric contain the state of each engine."""
 
     class Dead(Told):
         async def ready(self):

@@ -1,6 +1,6 @@
-"""Requests that nobody would write: whatever is sent to any path is answered, never with a 500; streamed it says what it says whole.
+"""Random requests to any path are answered, never with a 500, and a stream equals the whole answer.
 
-`UNRENDER_FUZZ=20000 pytest tests/unit/gateway/test_fuzz.py` sends more, and `UNRENDER_FUZZ_SEED` others.
+`UNRENDER_FUZZ=20000 pytest tests/unit/gateway/test_fuzz.py` sends more requests, and `UNRENDER_FUZZ_SEED` selects others.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ REFUSED = [(row["path"], row["body"]) for row in corpus("refusals")]
 T: Any = table("test_fuzz")
 SCALARS: list[Any] = T["SCALARS"]
 SCHEMAS: list[Any] = T["SCHEMAS"]
-"""Of tools and formats; most are none."""
+"""Schemas of tools and formats, most of which are invalid."""
 WORDS = T["WORDS"]
 LITERALS = [
     *(b"1e999", b"-1e999", b"NaN", b"Infinity", b"1E400", b"-0"),
     *(b"9" * 5000, b'"\\ud800"', b"[" * 300 + b"]" * 300),
 ]
-"""Bodies that only bytes can express."""
+"""Values that only bytes can express."""
 MARK = "MARK-5c1d"
 QUERIES = ["limit=" + "9" * 5000, "limit=٣", "limit=1e3", "limit=-1", "limit=1_0", "order=x", "after=%00", "after=%ff", "model=%00", "%", "limit=5&limit=6"]  # fmt: skip
 NAMES = ["/v1/responses/%00", "/v1/responses/../x", "/v1/models/%ff", "/v1/models/a/b", "/v1/models/", "/v1/format", "/v1/models", "/health", "/ready", "/metrics", "/v1/nothing"]  # fmt: skip
@@ -49,7 +49,7 @@ HEADERS = [
 
 
 def changed(value: Any, draw: random.Random) -> Any:
-    """Return JSON with one change somewhere: a value, a key, an item twice, a marker for bytes."""
+    """Return JSON with one random change: a value, a key, a duplicate item, or a marker for bytes."""
     if isinstance(value, dict) and value and draw.random() < 0.9:
         key = draw.choice(list(value))
         match draw.randrange(8):
@@ -57,7 +57,7 @@ def changed(value: Any, draw: random.Random) -> Any:
                 return {**value, draw.choice(["x", "", "a.b", "\ud800", key + "s"]): draw.choice(SCALARS)}
             case 1:
                 return {name: item for name, item in value.items() if name != key}
-            case 2:  # what stands there, or elsewhere under this name, in any API
+            case 2:  # a value that occurs under this name in any API
                 return {**value, key: draw.choice(NAMED.get(key) or SCALARS)}
         return {**value, key: changed(value[key], draw)}
     if isinstance(value, list) and value and draw.random() < 0.9:
@@ -69,7 +69,7 @@ def changed(value: Any, draw: random.Random) -> Any:
 
 
 def placed(value: Any, draw: random.Random) -> Any:
-    """Return what may stand in the place of a value: its like, a word, a schema, itself deep inside, far too much, anything."""
+    """Return a replacement: a similar value, a word, a schema, the value deeply nested, a huge value, or any other."""
     if draw.random() < 0.5 and not isinstance(value, dict | list):
         return draw.choice([one for one in ALIKE if type(one) is type(value)] or [value])
     match draw.randrange(12):
@@ -87,7 +87,7 @@ def placed(value: Any, draw: random.Random) -> Any:
 
 
 def nested(value: Any, levels: int, draw: random.Random) -> Any:
-    """Return a value inside so many lists or objects."""
+    """Return a value inside the given number of lists or objects."""
     around = draw.choice([None, "type", "properties", "items", "anyOf", "content"])
     for _ in range(levels):
         value = [value] if around is None else {around: value}
@@ -95,7 +95,7 @@ def nested(value: Any, levels: int, draw: random.Random) -> Any:
 
 
 def blank(value: Any) -> Any:
-    """Return JSON with null for everything that holds nothing."""
+    """Return JSON with null for every value that isn't a container."""
     if isinstance(value, dict):
         return {name: blank(item) for name, item in value.items()}
     return list(map(blank, value)) if isinstance(value, list) else None
@@ -116,7 +116,7 @@ ALIKE: list[Any] = [
     True, False, 0, 1, 2, 5, 100, 0.0, 0.5, 1.0, "", "x", "1", "Hello", "get_weather", "f", "{}", '{"city": "Rome"}', "<tool_call>",
     "</think>", "a\x00b", "é\ud800", "\U0001f600 \u202e", "Wait.\n\n", "word " * 900,
 ]  # fmt: skip
-"""Values that may well be meant."""
+"""Values that are probably valid."""
 HUGE: list[Any] = [
     "x" * 100_000, "\U0001f600\u202e\u0300" * 3000, "<tool_call>" * 500, ["a"] * 5000, {f"k{i}": i for i in range(2000)},
     [{"type": "text", "text": "a"}] * 500, [{"role": "user", "content": "a"}] * 200,
@@ -124,7 +124,7 @@ HUGE: list[Any] = [
 
 
 def drawn(draw: random.Random) -> tuple[str, str, bytes, list[tuple[str, bytes]]]:
-    """Return a request: method, path with its query, body, headers."""
+    """Return a random request: method, path with its query, body, headers."""
     headers = [draw.choice(HEADERS) for _ in range(draw.choice([0, 0, 0, 1, 2]))]
     if draw.random() < 0.15:
         path = draw.choice(NAMES) + "?" + draw.choice(QUERIES)
@@ -140,7 +140,7 @@ def drawn(draw: random.Random) -> tuple[str, str, bytes, list[tuple[str, bytes]]
 
 
 class Steady(Sampler):
-    """A sampler that gives each prompt the same answer, whoever asks."""
+    """A sampler that gives each prompt the same answer."""
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield a random answer."""
@@ -149,7 +149,7 @@ class Steady(Sampler):
 
 
 def applications() -> list[Any]:
-    """Return gateways: one whose engine writes a call, and takes grammars; others whose answers follow the request."""
+    """Return gateways: one with an engine that writes a call and supports grammars, and others whose answers follow the request."""
     engine = EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, seed=True)
     limits = GatewayLimits(store_bytes=100_000)
     telling = served(Told(["Hi ", CALL], capabilities=engine), "json-tags", limits=limits)
@@ -157,7 +157,7 @@ def applications() -> list[Any]:
 
 
 async def sent(application: Any, *request: Any) -> Any:
-    """Send a request, and look for a defect in its answer; returns the answer."""
+    """Send a request, check that its answer reports no bug, and return the answer."""
     method, path, data, headers = request
     async with browser(application) as client:
         answer = await client.request(method, path, content=data, headers=headers)
@@ -171,7 +171,7 @@ async def sent(application: Any, *request: Any) -> Any:
 
 
 def outcome(path: str, answer: Any) -> Any:
-    """Return what an answer says, streamed or not; None for one that failed."""
+    """Return the content of an answer, streamed or not, or None for an error."""
     if answer.status_code != 200:
         return None
     if "event-stream" not in answer.headers["content-type"]:
@@ -183,7 +183,7 @@ def outcome(path: str, answer: Any) -> Any:
 
 
 async def judged(application: Any, *request: Any) -> bool:
-    """Send a request, and where it is answered, send it the other way: streamed or whole, both say the same; returns whether it was."""
+    """Send a request. If it succeeds, send it again in the other mode, streamed or whole, and compare both. Returns the success."""
     _, path, data, _ = request
     answer = await sent(application, *request)
     if path not in STREAMED or answer.status_code != 200:
@@ -197,7 +197,7 @@ async def judged(application: Any, *request: Any) -> bool:
 @pytest.mark.slow
 @pytest.mark.timeout(0 if REQUESTS > 1000 else 120)
 def test_no_request_is_a_500(caplog: pytest.LogCaptureFixture):
-    """Wrong values, keys, bytes, queries and headers are refused or answered, and nothing is logged as a defect."""
+    """Wrong values, keys, bytes, queries and headers are refused or answered, and no error is logged."""
     caplog.set_level(logging.ERROR, "unrender")
     draw = random.Random(SEED)
     gateways = applications()

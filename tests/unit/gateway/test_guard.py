@@ -1,4 +1,4 @@
-"""Requests that a foreign page or a confused proxy sends: refused before anything is read."""
+"""Requests from foreign pages or confused proxies are refused before anything is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def post(headers: str = "", *, host: str = "localhost", path: str = CHAT) -> byt
 
 
 def answers(*sent: bytes, **settings):
-    """Return the answers of a gateway, which listens on the loopback address."""
+    """Return the answers of a gateway on the loopback address."""
 
     async def run():
         async with listening(Told("Hi"), **settings) as gateway:
@@ -35,7 +35,7 @@ def answers(*sent: bytes, **settings):
 
 @pytest.mark.slow
 def test_pages_of_other_sites_are_refused():
-    """Without keys, a foreign name or page is refused, and what local programs send is not."""
+    """Without keys, a foreign host or origin is refused, but requests of local programs aren't."""
     refused = [
         post(f"{EVIL}content-type: text/plain\r\n"),
         post("origin: null\r\n"),
@@ -72,13 +72,13 @@ def test_pages_of_other_sites_are_refused():
     ids=["keys", "origin", "all origins", "host"],
 )
 def test_pages_that_the_operator_allows_are_answered(settings, sent):
-    """A key that a page doesn't know, `cors` and `hosts` allow other names."""
+    """With keys, `cors` or `hosts`, requests from other pages are answered."""
     assert answers(sent, **settings)[0][9:12] == b"200"
 
 
 @pytest.mark.slow
 def test_two_lengths_end_the_connection():
-    """A request with both lengths gets 400, and what follows it on the connection is not read as a request."""
+    """A request with both `content-length` and `transfer-encoding` is a 400. The rest of the connection isn't read as a request."""
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
     head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\ncontent-length: {len(chunked)}\r\n\r\n"
 
@@ -91,7 +91,7 @@ def test_two_lengths_end_the_connection():
 
 @pytest.mark.slow
 def test_head_has_a_limit_also_if_it_arrives_at_once():
-    """Headers above the limit get 400, in one long line or in many, and those below are read."""
+    """Headers above the limit are a 400, in one long line or in many. Headers below the limit are accepted."""
     large, many = f"x: {'a' * HEAD_BYTES}\r\n", "".join(f"x{i}: {'b' * 50}\r\n" for i in range(400))
 
     found = answers(post(large), post(many), post(f"x: {'a' * (HEAD_BYTES - 1000)}\r\n"))

@@ -1,4 +1,4 @@
-"""Images beside a prompt: where each engine gets them from, in each API, and what is refused."""
+"""Tests of images beside a prompt, for each engine and API, and of refused images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messag
 
 
 def block(url):
-    """Return an image as Messages has it."""
+    """Return an image in the form of Messages."""
     head, _, data = url.partition(",")
     if not url.startswith("data:"):
         return {"type": "image", "source": {"type": "url", "url": url}}
@@ -32,7 +32,7 @@ IMAGES = {
 
 
 def body(path, *urls):
-    """Return a request with a text, and images between its parts."""
+    """Return a request with text, and images between its parts."""
     kind = "input_text" if path == RESPONSES else "text"
     parts = [{"type": kind, "text": TEXT[0]}]
     for url, text in zip(urls, TEXT[1:], strict=False):
@@ -52,7 +52,7 @@ def gateway(engine, chat=SHOWING):
 
 
 def through(kind, answers, *urls, **more):
-    """Return what an engine of a kind gets for a request with images at its first path, and the client's answer."""
+    """Return an engine's first request for images, and the client's answer."""
 
     async def run():
         async with EngineServer(answers) as server:
@@ -67,7 +67,7 @@ def through(kind, answers, *urls, **more):
 
 @pytest.mark.parametrize("path", IMAGES)
 def test_images_come_beside_the_prompt_in_their_order(path):
-    """In each API the prompt has the template's placeholders, and the job the images."""
+    """In each API, the prompt has the template's placeholders, and the job has the images."""
     engine = Told("Both.", capabilities=EngineCapabilities(images="shown", seed=False))
 
     assert posted(gateway(engine), path, json=body(path, RED, BLUE)).status_code == 200
@@ -79,7 +79,7 @@ def test_images_come_beside_the_prompt_in_their_order(path):
 
 @pytest.mark.parametrize("mark", ["<__media_4f__>", ""])
 def test_llama_server_gets_its_own_marks(mark):
-    """llama.cpp finds images by a mark that each server draws for itself; the template's placeholder is not written."""
+    """Each llama.cpp server has its own marker for images, which replaces the template's placeholder."""
     said = events({"content": "Red.", "stop": True, "stop_type": "eos"}, done=False)
     answers = {"/completion": [said], "/tokenize": {"tokens": []}, "/health": {}, "/props": {"media_marker": mark}}
 
@@ -93,7 +93,7 @@ def test_llama_server_gets_its_own_marks(mark):
 
 
 def test_sglang_and_vllm_get_the_templates_placeholders():
-    """SGLang takes the text and the images, vLLM the prompt's tokens and the images, at a path of its own."""
+    """SGLang gets the text and the images. vLLM gets the prompt's tokens and the images, at a separate path."""
     said = {"choices": [{"text": "Red.", "token_ids": [7], "finish_reason": "stop"}]}
     others = {"/tokenize": {"tokens": [1, 2, 3], "count": 3}, "/v1/models": {"data": [{"id": "m"}]}}
     body, _ = through("vllm", {"/inference/v1/generate": [events(said)], **others}, RED, temperature=0.5)
@@ -117,7 +117,7 @@ REFUSED = {
 @pytest.mark.parametrize("path", IMAGES)
 @pytest.mark.parametrize(("url", "said"), REFUSED.values(), ids=REFUSED)
 def test_nothing_is_fetched_for_a_client(path, url, said):
-    """Images that are not data are refused: neither the gateway nor an engine asks an address that a client names."""
+    """Only images as data are accepted, so no client can make the gateway or an engine fetch a URL."""
     engine = Told("No.", capabilities=EngineCapabilities(images="shown", seed=False))
 
     answer = posted(gateway(engine), path, json=body(path, url))
@@ -128,7 +128,7 @@ def test_nothing_is_fetched_for_a_client(path, url, said):
 
 
 def test_what_cannot_be_shown_is_refused():
-    """An engine without images, a template without them, and other media are a 400 that says which it is."""
+    """An engine or a template without images, or another kind of media, is a 400 that names the cause."""
     sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     heard = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hm?"}, sound]}]}
     seeing = Told("", capabilities=EngineCapabilities(images="shown", seed=False))
@@ -147,7 +147,7 @@ def test_what_cannot_be_shown_is_refused():
 
 
 def test_image_that_a_template_drops_is_refused():
-    """An engine with its own marks gets one for each image that the template shows, and no more."""
+    """An engine with its own markers needs one for each image, so a template that drops an image is refused."""
     first = ChatTemplate.from_string(
         "{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% elif loop.first %}"
         "{% for p in m.content %}{{ '<|vision|>' if p.type == 'image' else p.text }}{% endfor %}{% else %}later"

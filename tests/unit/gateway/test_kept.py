@@ -1,4 +1,4 @@
-"""Kept conversations: the next prompt goes on from what the model wrote, and it is always the prompt of what was sent."""
+"""Tests of kept conversations: the next prompt extends the model's own text, and still matches the request's messages."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Messages = list[dict[str, Any]]
 STAMPED, THOUGHTFUL = (
     ChatTemplate.from_string(beside(__file__, f"{name}.jinja")) for name in ("stamped", "thoughtful")
 )
-"""One writes the time; the other drops thoughts before the last user."""
+"""One renders the time, and the other drops reasoning before the last user message."""
 
 
 def call(number: int) -> str:
-    """Return an answer with a thought and a call, written otherwise than templates write it."""
+    """Return an answer with a thought and a call, in an unusual notation."""
     arguments = f'{{"city":"Town {number}" , "day": {number}.0}}'
     written = f'{{"name": "get_weather","arguments":{arguments}}}'
     return f"<think>\nLook {number}.\n\n\n</think>\n\n<tool_call>\n{written}\n</tool_call>"
 
 
 class Scripted(Told):
-    """An engine that gives one answer after the other, the last one again and again."""
+    """An engine that gives one answer after the other, and then repeats the last one."""
 
     def __init__(self, *answers: str, finish: str = "stop", **more: Any) -> None:
         super().__init__(self.next_answer, **more)
@@ -47,7 +47,7 @@ class Scripted(Told):
 
     @property
     def prompts(self) -> list[str]:
-        """The prompts that it was given."""
+        """The prompts that the engine received."""
         return [job.turn.prompt for job in self.jobs]
 
 
@@ -57,7 +57,7 @@ def gateway(engine: Told, chat: ChatTemplate | str = "json-tags", **more: Any) -
 
 
 def agent(api: str, application: Any, turns: int, *, stream: bool) -> None:
-    """Be an agent; on Chat Completions one that sends no reasoning back, while others send all that they got."""
+    """Run an agent. On Chat Completions it sends no reasoning back, and in other APIs it sends everything."""
     conversation = list[Any](HELLO)
     for number in range(turns):
         answer = APIS[api](application, conversation, stream=stream)
@@ -67,7 +67,7 @@ def agent(api: str, application: Any, turns: int, *, stream: bool) -> None:
 
 @cases
 def test_agent_of_20_turns_reuses_every_prompt(api, stream, name):
-    """Each prompt begins with the last one and the answer to it, as the model wrote it, thoughts included."""
+    """Each prompt begins with the last prompt and its answer, exactly as the model wrote it, with reasoning."""
     engine = Scripted(*map(call, range(20)))
     application = gateway(engine, name)
 
@@ -80,7 +80,7 @@ def test_agent_of_20_turns_reuses_every_prompt(api, stream, name):
 
 
 class Conversation:
-    """A chat of one question, one answer with a thought and a call, and its result."""
+    """A chat of one question, one answer with a thought and a call, and the result."""
 
     def __init__(self, engine: Scripted | None = None, **settings: Any) -> None:
         self.engine = engine or Scripted(call(1), "It rains.")
@@ -97,18 +97,18 @@ class Conversation:
         return answer.json()
 
     def answer(self, **more: Any) -> dict[str, Any]:
-        """Ask the first question; return the answer."""
+        """Ask the first question, and return the answer."""
         message: dict[str, Any] = self.ask(self.begun, **more)["choices"][0]["message"]
         return message
 
     def continued(self, answer: Mapping[str, Any], *news: Mapping[str, Any], **more: Any) -> str:
-        """Return the prompt of the conversation with this answer and what came after it: by default, the call's result."""
+        """Return the prompt of the conversation with this answer and new messages, by default the call's result."""
         id = (answer.get("tool_calls") or [{}])[0].get("id")
         news = news or ({"role": "tool", "tool_call_id": id, "content": "wet"},)
         return str(self.ask([*self.begun, dict(answer), *map(dict, news)], path="render", **more)["prompt"])
 
     def extends(self, prompt: str) -> bool:
-        """Return whether a prompt begins with the last one and the answer to it."""
+        """Return whether a prompt begins with the last one and its answer."""
         last = len(self.engine.prompts) - 1
         return prompt.startswith(
             self.engine.prompts[last] + self.engine.answers[min(last, len(self.engine.answers) - 1)]
@@ -118,7 +118,7 @@ class Conversation:
 def changed(
     answer: Any, *, drop: Any = (), call: Any = None, function: Any = None, times: int = 1, **fields: Any
 ) -> Any:
-    """Return an answer as a client sends it: with other fields of its own, of its call and of the call's function, and without some."""
+    """Return an answer with fields changed or dropped, in the answer itself, its call or the call's function."""
     (one,) = answer["tool_calls"]
     one = {**one, **(call or {}), "function": one["function"] | (function or {})}
     kept = {**answer, "tool_calls": [{name: one[name] for name in one if name not in drop}] * times, **fields}
@@ -127,7 +127,7 @@ def changed(
 
 @cases
 def test_answer_is_known_in_every_form_that_clients_send(of, change):
-    """With and without reasoning, ids, empty contents, in parts, with arguments written anew: it is the answer that was given."""
+    """An answer is recognized without reasoning or ids, with empty content, in parts, or with rewritten arguments."""
     chat = Conversation()
 
     assert chat.extends(chat.continued(changed(chat.answer(), **change))), of
@@ -135,7 +135,7 @@ def test_answer_is_known_in_every_form_that_clients_send(of, change):
 
 @cases
 def test_edited_answer_is_rendered(of, change):
-    """An answer that was changed is not the one that was kept: the prompt is that of what was sent."""
+    """An edited answer isn't recognized, and the prompt is rendered from the messages."""
     chat, plain = Conversation(), Conversation(extend="off")
 
     sent = changed(chat.answer(), **change)
@@ -155,7 +155,7 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_nothing_is_given_to_others(other):
-    """Other tools, variables or keys share nothing, whether the gateway asks for keys or not."""
+    """Requests with other tools, variables or keys share nothing, even if the gateway needs no keys."""
     headers = {"x-api-key": "own"}
     chat, plain = Conversation(), Conversation(extend="off")
     sent = chat.answer(headers=headers)
@@ -165,7 +165,7 @@ def test_nothing_is_given_to_others(other):
 
 
 def test_models_share_nothing():
-    """A model under another name, or the same with other settings, does not go on from what the first one wrote."""
+    """Models with other names or settings don't share kept answers."""
     engine = Scripted(call(1))
     models = [Model(name=name, turns=Turns(template=template("json-tags")), backend=engine) for name in ("m", "n")]
     chat = Conversation(engine)
@@ -178,7 +178,7 @@ def test_models_share_nothing():
 
 
 def test_history_that_was_changed_is_rendered():
-    """A question that was edited, a message that was deleted or put in, another order: nothing of what was kept is in the prompt."""
+    """If a message before the answer was edited, deleted, added or moved, the prompt is rendered from the messages."""
     chat, plain = Conversation(), Conversation(extend="off")
     sent = chat.answer()
     system, user = chat.begun
@@ -194,7 +194,7 @@ def test_history_that_was_changed_is_rendered():
 
 
 def test_branches_go_on_from_the_same_answer():
-    """Of one answer several continuations can be asked for, one after the other and again; each is its own conversation."""
+    """An answer can be continued several times, and each continuation is a separate conversation."""
     engine = Scripted(call(1), "Wet.", "Dry.", "Wet again.")
     chat = Conversation(engine)
     sent = chat.answer()
@@ -212,7 +212,7 @@ def test_branches_go_on_from_the_same_answer():
 
 
 def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
-    """Two clients with one history get answers that differ in their thoughts alone; each goes on from its own."""
+    """Two clients with the same history get answers that differ only in reasoning. Each client continues its own answer."""
     mine, other = call(1), call(1).replace("Look 1", "Look twice")
     chat = Conversation(Scripted(mine, other))
     first, second = chat.answer(), chat.answer()
@@ -228,7 +228,7 @@ def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
 
 
 def test_samples_of_one_prompt_are_never_mixed():
-    """Two rollouts differ in their thoughts alone, which clients drop: only the id of the completion says which one goes on."""
+    """If two answers differ only in reasoning, which clients drop, the completion's id decides which one continues."""
     mine, other = "<think>\nOne.\n</think>\n\nWet.", "<think>\nTwo.\n</think>\n\nWet."
     again = {"role": "user", "content": "Sure?"}
     chat = Conversation(Scripted(mine, other), thoughts="all")
@@ -244,7 +244,7 @@ def test_samples_of_one_prompt_are_never_mixed():
 
 
 def test_an_ambiguous_conversation_is_refused_where_prompts_must_grow():
-    """With `extend = "required"`, the error says how to tell the answers apart."""
+    """With `extend = "required"`, the error says that several answers match."""
     chat = Conversation(
         Scripted("<think>\nOne.\n</think>\n\nWet.", "<think>\nTwo.\n</think>\n\nWet."), extend="required"
     )
@@ -259,7 +259,7 @@ def test_an_ambiguous_conversation_is_refused_where_prompts_must_grow():
 
 
 def test_results_find_their_calls_under_other_ids():
-    """A client that names calls anew, and sends results in another order, means the same calls."""
+    """A client may rename calls and reorder results."""
     two = call(1) + call(2).partition("\n\n\n</think>\n\n")[2].join(["\n", ""])
     chat = Conversation(Scripted(two))
     answer = chat.answer()
@@ -286,7 +286,7 @@ def test_results_find_their_calls_under_other_ids():
     ],
 )
 def test_what_did_not_end_well_is_not_kept(engine, more):
-    """An answer that was filtered, cut in a call, or ended at the client's stop string is rendered in the next prompt."""
+    """Filtered answers, and those cut off in a call or at a stop string, are rendered in the next prompt."""
     chat, plain = Conversation(engine), Conversation(extend="off")
     again = {"role": "user", "content": "Again?"}
 
@@ -297,7 +297,7 @@ def test_what_did_not_end_well_is_not_kept(engine, more):
 
 
 def test_broken_answers_are_not_kept():
-    """An engine that breaks off, and a client that leaves, leave no task or socket."""
+    """Nothing is kept if the engine fails or the client leaves."""
     broken, slow = Told(["It ", EngineError("cut")]), Told(["It ", 5.0, "rains."])
 
     async def leave(application: Any) -> None:
@@ -315,7 +315,7 @@ def test_broken_answers_are_not_kept():
 
 
 def test_cut_answer_goes_on():
-    """An answer that the limit of tokens ends in its content is kept, and ended in the next prompt."""
+    """If the token limit cuts off content, the answer is kept, and its end is added to the next prompt."""
     chat = Conversation(Scripted("It rains and", finish="length"))
 
     prompt = chat.continued(chat.answer(), {"role": "user", "content": "Go on."})
@@ -326,7 +326,7 @@ def test_cut_answer_goes_on():
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_choices_are_all_kept(stream):
-    """Whichever of several choices a client goes on with, it is continued as it was generated."""
+    """Whichever of several choices a client continues, the prompt has its exact text."""
     chat = Conversation(Scripted("Yes.", "No ."))
     again = {"role": "user", "content": "Sure?"}
 
@@ -343,7 +343,7 @@ def test_choices_are_all_kept(stream):
 
 
 def test_clock_stays_what_it_was():
-    """A time in the prompt is that of the first request: a prompt that grows does not change its beginning."""
+    """The time in the prompt stays that of the first request, so the prompt only grows."""
     chat = Conversation(Scripted("It rains."), chat=STAMPED)
     answer, again = chat.answer(), {"role": "user", "content": "Sure?"}
 
@@ -354,7 +354,7 @@ def test_clock_stays_what_it_was():
 
 
 def test_policy_for_thoughts():
-    """A thought that the template drops at a new user is dropped by default, and stays where a setting keeps all."""
+    """By default, reasoning that the template drops at a new user message is dropped. With `thoughts="all"`, it stays."""
     again, thought = {"role": "user", "content": "Sure?"}, "<think>\nHm.\n\n</think>\n\n"
     prompts = {}
     for policy in ("tool_cycle", "all", "template"):
@@ -367,7 +367,7 @@ def test_policy_for_thoughts():
 
 
 def test_what_is_required_is_refused_otherwise():
-    """`extend = "required"` refuses conversations with an unknown answer by an error with a code; new and known ones pass."""
+    """With `extend = "required"`, a conversation with an unknown answer is an error with a code."""
     chat = Conversation(extend="required")
     answer = chat.answer()
 
@@ -380,7 +380,7 @@ def test_what_is_required_is_refused_otherwise():
 
 
 def test_wrong_messages_are_named_by_their_place_in_the_conversation():
-    """Errors of a new message name its place among all messages, as without a kept answer."""
+    """An error in a new message names its index among all messages, as without a kept answer."""
     chat = Conversation()
     answer = chat.answer()
 
@@ -392,7 +392,7 @@ def test_wrong_messages_are_named_by_their_place_in_the_conversation():
 
 
 def test_budget_counts_what_is_held():
-    """So many bytes are kept and no more, of what was used last."""
+    """The size of kept answers is limited, and the most recently used ones stay."""
     chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept_bytes=60_000))
     store, again = chat.application.state.gateway.kept, {"role": "user", "content": "Sure?"}
     first = chat.begun[-1]
@@ -408,13 +408,13 @@ def test_budget_counts_what_is_held():
         chat.begun[-1] = first
     kept = [answer for alike in store._answers.values() for answer in alike]
     held = sum(len(one.turn.prompt) + len(one.text) for one in kept)
-    # A turn also holds the messages that it shows, and its tools. Each answer counts them.
+    # A turn also holds its messages and tools, and each answer counts them.
     assert held <= store.weight <= 2 * held + 6_000 * len(store)
     assert 0 < len(store) < 10
 
 
 def test_answer_above_the_budget_is_not_kept():
-    """An answer that is larger than all that may be kept drives nothing out."""
+    """An answer that is larger than the limit doesn't displace others."""
     chat = Conversation(Scripted("It rains."), limits=GatewayLimits(kept_bytes=30_000))
     store = chat.application.state.gateway.kept
     chat.answer()
@@ -426,7 +426,7 @@ def test_answer_above_the_budget_is_not_kept():
 
 
 def test_metrics_tell_what_was_extended():
-    """`/metrics` counts prompts by how they were made, the characters that were there before, and what is kept."""
+    """`/metrics` has the number of extended and rendered prompts, reused characters, and kept conversations."""
     chat = Conversation()
     answer = chat.answer()
     result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "wet"}
@@ -444,7 +444,7 @@ def test_metrics_tell_what_was_extended():
 
 @pytest.mark.parametrize("images", ["shown", "marked"])
 def test_images_stay_where_they_were(images):
-    """An image of an earlier turn goes to the engine again, and a new one is shown once."""
+    """An image of an earlier turn is sent to the engine again, and a new image is added once."""
     engine = Scripted("Red.", capabilities=EngineCapabilities(images=images))
     chat = Conversation(engine, chat=SHOWING)
     shown = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": RED}}]

@@ -1,4 +1,4 @@
-"""Streams add up to the whole answer, and answers are accepted as history: every kind of break, all APIs, real SDKs."""
+"""A stream adds up to the whole answer, and answers are accepted as history. Tests use real SDKs, all APIs and broken answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ each_reason = pytest.mark.parametrize("reason", ["stop", "length"])
 
 
 def gateway(text: str, calls: Calls, reason: str, name: str = "", *, obeys: bool = False) -> Any:
-    """Return a gateway whose engine says the text in pieces of five characters."""
+    """Return a gateway whose engine sends the text in pieces of five characters."""
     engine = Told([*chunked(text, 5), Piece("", 0, reason)], capabilities=EngineCapabilities(seed=False, obeys=obeys))
     return served(engine, name, tool_calls=calls)
 
@@ -44,7 +44,7 @@ _RANDOM = (
 
 
 def comparable(value: Any) -> Any:
-    """Return an answer without what differs between any two answers, or is the SDK's own."""
+    """Return an answer without random fields and the SDK's own fields."""
     if isinstance(value, dict):
         kept = {name: item for name, item in value.items() if name not in _RANDOM and item not in (None, "")}
         return {name: comparable(item) for name, item in kept.items()}
@@ -52,7 +52,7 @@ def comparable(value: Any) -> Any:
 
 
 def answers(turn: Any, seed: int) -> Iterator[str]:
-    """Yield a right answer, and ones that are cut, littered and shuffled."""
+    """Yield a correct answer, and answers that are truncated, corrupted and shuffled."""
     dice = random.Random(seed)
     text = turn.sample(seed)
     first, last = sorted((dice.randrange(len(text) + 1), dice.randrange(len(text) + 1)))
@@ -67,7 +67,7 @@ def answers(turn: Any, seed: int) -> Iterator[str]:
 @each_api
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_the_same(name: str, api: str) -> None:
-    """In every format, right or broken, the stream, the whole answer and the message that the text means are the same."""
+    """In every format, for correct and broken text, the stream, the whole answer and the parsed message are equal."""
     turn = template(name).prepare(HELLO, tools=[TOOL])
     for seed in range(2):
         for text in answers(turn, seed):
@@ -76,7 +76,7 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
             parser.feed(text)
             parser.finish("stop")
 
-            # Of Anthropic's stream, the SDK keeps no warnings, such as that of a call that violates its schema.
+            # The SDK drops warnings in Anthropic's stream, such as that of a call that violates its schema.
             if api == "messages":
                 streamed, whole = ({**answer, "warnings": None} for answer in (streamed, whole))
             assert comparable(streamed) == comparable(whole)
@@ -86,14 +86,14 @@ def test_every_format_says_the_same(name: str, api: str) -> None:
 
 @pytest.fixture
 def few_calls(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Let an answer have few calls, so that a test of the bound is quick."""
+    """Lower the limit of calls in an answer, so that tests are fast."""
     monkeypatch.setattr("unrender.gateway.answers.choice.MAX_ITEMS", 3)
     return 3
 
 
 @each_api
 def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
-    """A model that repeats a call without end is left when it has made the most that one answer may have, all whole."""
+    """If a model repeats a call without end, the answer ends at the maximum number of calls, all of them complete."""
     ended = {"chat": ("finish_reason", "tool_calls"), "responses": ("status", "completed")}
     name, word = ended.get(api, ("stop_reason", "tool_use"))
     engine = Told(lambda _: cycle((CUT, CALL.removeprefix(CUT) + "\n")))
@@ -108,7 +108,7 @@ def test_an_answer_ends_after_so_many_calls(api: str, few_calls: int) -> None:
     ("name", "size"), [*((name, 5) for name in FORMATS if name != "forced-open"), ("json-tags", 999), ("", 999)]
 )
 def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: int) -> None:
-    """In every format the calls beyond the last one are not given, in whatever pieces the engine sends them."""
+    """In every format, calls beyond the limit are dropped, however the engine splits its text."""
     text = written(name, [("get_weather", {"city": "Paris"}, "a" * 9)] * 2 * few_calls)
     streamed, whole = both("chat", served(Told(chunked(text, size)), name, tool_calls="streamed"))
 
@@ -120,7 +120,7 @@ def test_every_format_ends_after_so_many_calls(name: str, size: int, few_calls: 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize(("repair", "called"), [("format", 0), ("offered", 1)])
 def test_calls_of_other_formats_are_read_where_a_setting_says_so(api: str, repair: Any, called: int) -> None:
-    """`repair = "offered"` reads an `<invoke>` of a model whose template writes JSON; by default, beside a word, it is content."""
+    """`repair = "offered"` parses an `<invoke>` where the template writes JSON. By default, it is content."""
     text = 'I look.\n<function_calls>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n</function_calls>'
 
     for answer in both(api, served(Told(chunked(text, 7)), "json-tags", repair=repair)):
@@ -130,7 +130,7 @@ def test_calls_of_other_formats_are_read_where_a_setting_says_so(api: str, repai
 @pytest.mark.parametrize("stop", [{}, {"stop": "zebra"}], ids=str)
 @pytest.mark.parametrize("calls", ["streamed", "complete"], ids=str)
 def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> None:
-    """An answer that is continued inside a call's arguments gives the whole call, its name included, and nothing else."""
+    """An answer that continues inside a call's arguments contains the whole call with its name, and nothing else."""
     begun, rest = f"Hm.\n{CUT}", CALL.removeprefix(CUT)
     conversation = [*HELLO, {"role": "assistant", "content": begun}]
     application = gateway(f"{rest}<|end|>", calls, "stop", "json-tags")
@@ -150,7 +150,7 @@ def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> 
 @each_api
 @each_break
 def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason: str) -> None:
-    """However calls are released, what an SDK makes of the stream is what the whole answer says."""
+    """However calls are released, the answer that an SDK builds from the stream equals the whole answer."""
     streamed, whole = both(api, gateway(text, calls, reason))
 
     assert comparable(streamed) == comparable(whole)
@@ -162,7 +162,7 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
 @each_break
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -> None:
-    """By default every call that a client is given is whole. A broken one is text, said once; one cut off at the limit is not said."""
+    """By default, clients get only complete calls. A broken call is sent as text, but a call cut off at the limit is dropped."""
     application = gateway(text, "auto", reason)
     answer = APIS[api](application, HELLO, stream=stream)
 
@@ -179,7 +179,7 @@ def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -
 @each_api
 @each_break
 def test_what_was_said_is_accepted_as_history(text: str, api: str, calls: Calls) -> None:
-    """An answer, streamed or whole, broken or not, is taken in the next turn with results for all its calls."""
+    """Any answer is accepted in the next turn, with results for all its calls."""
     for stream in (True, False):
         application = gateway(text, calls, "stop")
         answer = APIS[api](application, HELLO, stream=stream)
@@ -190,7 +190,7 @@ def test_what_was_said_is_accepted_as_history(text: str, api: str, calls: Calls)
 
 @each_api
 def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
-    """An engine that obeys lets a call through before it is whole, and a call cut off by the limit is incomplete in both."""
+    """If the engine enforces grammars, a call streams before it is complete. At the limit, it is marked as incomplete."""
     streamed, whole = both(api, gateway(CUT, "auto", "length", obeys=True))
 
     assert comparable(streamed) == comparable(whole)
@@ -203,7 +203,7 @@ def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
 @each_api
 @each_release
 def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
-    """The arguments come in one piece, when the call is complete, unless calls are sent as they are written."""
+    """The arguments come in one piece, when the call is complete, unless calls are streamed."""
     application, asked = gateway(CALL, calls, "stop"), {"model": "m", "stream": True}
     if api == "messages":
         stream = anthropic_of(application).messages.create(tools=[BLOCK], max_tokens=9, messages=HELLO, **asked)
@@ -222,7 +222,7 @@ def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
 @pytest.mark.parametrize("calls", get_args(Calls), ids=str)
 @pytest.mark.parametrize("inside", ['{"input": "a\\nb"}', '{"input": "a', '{"other": 5}', '{"input": "a"; 1'])
 def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls) -> None:
-    """A call of a custom tool has its type and its text in a stream as in the whole answer.
+    """A custom tool's call has the same type and text in a stream and in the whole answer.
 
     OpenAI's schema of chunks lacks such calls (openai/openai-openapi issue 576), so a strict client refuses them.
     """
@@ -239,7 +239,7 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
         assert whole["message"]["tool_calls"][0]["type"] == "custom"
 
 
-# Healing: an engine whose call breaks goes on from the good part, and the client sees one whole answer.
+# Healing: if a call breaks, the engine continues after the valid part, and the client sees one whole answer.
 
 LOOK = "Let me look.\n"
 MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
@@ -249,7 +249,7 @@ MENDED = GOOD + '"Rome"}}\n</tool_call>'
 
 
 class Healer(Told):
-    """An engine that first says a text, and then goes on after what is kept of it, each time with the next of `rests`."""
+    """An engine that first sends a text, and then the next of `rests` for each continuation."""
 
     def __init__(self, said: str, *rests: str, size: int = 5, dialect: str = "gbnf", finish: str = "stop") -> None:
         super().__init__(self.next_text, capabilities=EngineCapabilities(seed=False, dialect=dialect, lazy=True))
@@ -265,13 +265,13 @@ class Healer(Told):
 @pytest.mark.parametrize("size", [1, 7, 999])
 @pytest.mark.parametrize("api", APIS)
 def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
-    """Streamed and whole, the answer is what the model means now: the text before the call once, one call, and nothing of the broken one."""
+    """The answer has the text before the call once, the new call, and nothing of the broken one, streamed or not."""
     engine = Healer(LOOK + MISQUOTED, '"Rome"}}\n</tool_call>', size=size)
 
     streamed, whole = both(api, served(engine, "json-tags"))
 
     sound = both(api, served(Told([*chunked(LOOK + MENDED, 9), Piece("", 0, "stop")]), "json-tags"))[1]
-    # Of Anthropic's stream the SDK keeps no warnings.
+    # The SDK drops warnings in Anthropic's stream.
     said = [{**answer, "warnings": None} for answer in (streamed, whole, sound)]
     assert comparable(said[0]) == comparable(said[1]) == comparable(said[2])
     assert [values for _, values, _ in calls_in(api, whole)] == [{"city": "Rome"}]
@@ -283,7 +283,7 @@ def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
 
 
 def test_a_call_that_its_schema_refuses_is_written_again() -> None:
-    """A call may be read and still name an argument that the tool does not have."""
+    """A call can be parsed and still have an argument that the tool lacks."""
     engine = Healer(MENDED.replace('"city"', '"town"'), '"city": "Rome"}}\n</tool_call>')
 
     answer = asked(engine)["choices"][0]["message"]
@@ -298,7 +298,7 @@ def asked(engine: Any, **settings: Any) -> Any:
 
 
 def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
-    """The tokens of both jobs count, the second one has what is left of the limit, and a warning says what was done."""
+    """The usage includes both jobs, the second job gets the rest of the limit, and a warning reports the healing."""
     engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
 
     answer = asked(engine)
@@ -324,7 +324,7 @@ def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
     ids=["breaks each time", "token limit", "no grammar", "a tool that is not offered", "quoted"],
 )
 def test_what_cannot_be_healed_stays_as_it_is(engine: Healer, jobs: int) -> None:
-    """Two tries are enough; without them, the broken call is in the content, or left out at the token limit, as ever."""
+    """After two attempts, or if healing is impossible, the broken call is content, or is dropped at the token limit."""
     answer = asked(engine)["choices"][0]["message"]
 
     assert len(engine.jobs) == jobs
@@ -339,7 +339,7 @@ FAULTS = [EngineError("no", status=status) for status in (400, 404, 429, 500, 50
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("said", [LOOK + MISQUOTED, MISQUOTED + "\nIt rains."], ids=["last", "with text after it"])
 def test_an_answer_survives_a_healing_that_fails(api: str, said: str, fault: EngineError, rest: str) -> None:
-    """The client gets the model's own answer with a warning, streamed and whole, as if nobody had tried to heal it."""
+    """If healing fails, the client gets the model's own answer with a warning, streamed or not."""
     engine = Told(
         lambda _: [*([rest] if rest else []), fault] if len(engine.jobs) % 2 == 0 else [*chunked(said, 5), FINISHED],
         capabilities=EngineCapabilities(seed=False, dialect="gbnf", lazy=True),
@@ -368,7 +368,7 @@ def counts(application: Any, name: str, label: str) -> dict[str, float]:
     [('"Rome"}}\n</tool_call>', "healed", "healed"), ("Sure.", "not_healed", "malformed")],
 )
 def test_healing_is_counted_and_logged(rest: str, result: str, reading: str, caplog: Any) -> None:
-    """The metrics and the log tell healed answers from others, and count the tokens that healing cost."""
+    """Metrics and the log distinguish healed answers, and count the tokens that healing cost."""
     caplog.set_level("INFO", "unrender.gateway")
     application = served(Healer(MISQUOTED, rest), "json-tags")
 
@@ -383,7 +383,7 @@ def test_healing_is_counted_and_logged(rest: str, result: str, reading: str, cap
 
 @pytest.mark.parametrize(("limit", "jobs"), [(500, 2), (25, 1)])
 def test_a_call_is_healed_only_if_its_rest_fits(limit: int, jobs: int) -> None:
-    """The token limit of the request holds for both jobs together."""
+    """The request's token limit applies to both jobs together."""
     engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
     body = {"messages": HELLO, "tools": [TOOL], "max_tokens": limit}
 
@@ -394,7 +394,7 @@ def test_a_call_is_healed_only_if_its_rest_fits(limit: int, jobs: int) -> None:
 
 @pytest.mark.parametrize("rest", ["Sure.", "Paris</city></get_weather>\n<get_weather><city>Rome"])
 def test_what_comes_back_is_checked(rest: str) -> None:
-    """In a format with raw values, text that the grammar forbids may still look like the rest of a call."""
+    """In a format with raw values, text that the grammar forbids may still resemble the rest of a call."""
     broken = "Sure.\n<get_weather><town>Paris</town></get_weather>\n"
     engine = Healer(broken, f"{rest}\n<get_weather><city>Paris</city></get_weather>")
 
@@ -424,7 +424,7 @@ def test_a_call_that_breaks_its_schema_is_never_silent() -> None:
     [(None, "after 7 tokens; set a token limit"), (90, "after 7 of 90 tokens, at the end of"), (7, "")],
 )
 def test_an_answer_that_the_engine_cuts_off_says_so(limit: int | None, said: str) -> None:
-    """A limit that isn't the client's is named in a warning."""
+    """A warning names a limit that the client didn't set."""
     engine = Told(["Hello", Piece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=7))])
 
     answer = posted(served(engine), "/v1/chat/completions", json={"messages": HELLO, "max_tokens": limit}).json()
@@ -434,7 +434,7 @@ def test_an_answer_that_the_engine_cuts_off_says_so(limit: int | None, said: str
 
 
 def test_an_engine_that_dies_after_a_healed_call_costs_nothing() -> None:
-    """A call that was healed is sent, and the answer ends there."""
+    """A healed call is sent even if the engine then fails, and the answer ends there."""
     rests: list[list[Any]] = [[*chunked(MISQUOTED, 5), FINISHED], ['"Rome"}}\n</tool_call>', EngineError("gone")]]
     engine = Told(
         lambda _: rests[len(engine.jobs) - 1],
@@ -449,7 +449,7 @@ def test_an_engine_that_dies_after_a_healed_call_costs_nothing() -> None:
 
 @pytest.mark.parametrize("rest", ["", "Sure.", "Sure.\n" + MENDED, MISQUOTED])
 def test_an_engine_that_ignores_the_grammar_changes_nothing(rest: str) -> None:
-    """The model's own answer remains if what comes back is no rest of the call."""
+    """The model's own answer is kept if the new text isn't the rest of the call."""
     answer = asked(Healer(LOOK + MISQUOTED, rest))
 
     assert answer["choices"][0]["message"]["content"] == (LOOK + MISQUOTED).strip()
@@ -457,7 +457,7 @@ def test_an_engine_that_ignores_the_grammar_changes_nothing(rest: str) -> None:
 
 
 def test_a_setting_leaves_broken_calls_alone() -> None:
-    """`heal = false` asks the engine once."""
+    """With `heal = false`, the engine gets one job."""
     engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
 
     assert MISQUOTED in asked(engine, heals=False)["choices"][0]["message"]["content"]

@@ -1,4 +1,4 @@
-"""Running a gateway: what is counted and logged, settings that change, and applications around it."""
+"""Tests of operating a gateway: metrics, logs, and mounting it in other applications."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def counted(engine, *requests, **settings):
 
 
 def test_requests_tokens_and_times_are_counted():
-    """A request counts with its outcome, its tokens by kind, and its times."""
+    """A request is counted with its outcome, its tokens by kind, and its durations."""
     usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
 
     text = counted(Told(["<think>\nx\n</think>\nHi", Piece("", 0, "stop", usage)]))
@@ -50,7 +50,7 @@ def test_requests_tokens_and_times_are_counted():
 
 
 def test_answers_are_counted_by_how_they_could_be_read():
-    """Clean, malformed, cut off and empty answers are counted apart: a parser's health at a glance."""
+    """Clean, malformed, truncated and empty answers are counted separately."""
     expected = {
         "clean": Told(CALL),
         "malformed": Told('<tool_call>\n{"name": "get_weather", "arguments": nonsense}\n</tool_call>'),
@@ -65,7 +65,7 @@ def test_answers_are_counted_by_how_they_could_be_read():
 
 
 def test_calls_in_another_syntax_are_counted_and_logged_once(caplog):
-    """An answer with a call that isn't parsed is counted; the log and `/ready` name the setting that has such calls parsed."""
+    """An answer with an unparsed call is counted, and the log names the setting that parses such calls."""
     unread = Told(
         'I call it:\n[TOOL_CALL: get_weather]\n```json\n{"name": "get_weather", "parameters": {"city": "Paris"}}\n```'
     )
@@ -81,7 +81,7 @@ def test_calls_in_another_syntax_are_counted_and_logged_once(caplog):
 
 
 def test_log_holds_no_word_of_what_was_said(caplog):
-    """The log has a line of JSON for each request, and nothing of the conversation or the answer."""
+    """The log has one line of JSON per request, without text of the conversation or the answer."""
     caplog.set_level(logging.DEBUG, "unrender.gateway")
 
     counted(Told(SECRET), {"messages": [{"role": "user", "content": SECRET}]})
@@ -92,7 +92,7 @@ def test_log_holds_no_word_of_what_was_said(caplog):
 
 
 def test_grammars_are_counted_by_what_became_of_them():
-    """Built, found again, refused by the engine, not to be had, or not due: each counts apart."""
+    """Grammars are counted by result: built, cached, refused by the engine, unsupported, or not needed."""
     engine = Told("Hi", capabilities=EngineCapabilities(dialect="structural_tag", seed=False))
     refusing = Told([EngineError("no such grammar", status=400)], capabilities=engine.capabilities)
     nothing = Told("Hi", capabilities=EngineCapabilities(dialect="of its own", seed=False))
@@ -110,7 +110,7 @@ def test_grammars_are_counted_by_what_became_of_them():
 
 
 def test_engines_errors_are_counted_with_those_that_were_sent_again():
-    """Each failed job counts, also one that was sent again."""
+    """Each failed job is counted, including retries."""
     for kind, status, transient in (
         ("unreachable", None, True),
         ("busy", 503, True),
@@ -124,7 +124,7 @@ def test_engines_errors_are_counted_with_those_that_were_sent_again():
 
 
 def test_rejections_are_counted_by_their_outcome():
-    """Requests that are rejected before an answer count by outcome, without text from the client."""
+    """Rejected requests are counted by outcome, without text from the client."""
     text = counted(Told("Hi"), {"model": SECRET}, {"n": -1})
     full = counted(Told("Hi"), limits=GatewayLimits(max_streams=0))
     closed = counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")}))
@@ -138,7 +138,7 @@ def test_rejections_are_counted_by_their_outcome():
 
 @pytest.mark.slow
 def test_cancellations_are_counted():
-    """A request counts as cancelled if its client goes, or if the gateway is shut down."""
+    """A request counts as cancelled if its client leaves or the gateway shuts down."""
 
     async def run():
         async with listening(Told(["Hi", 60.0]), shutdown_timeout=0.1) as gateway:
@@ -158,7 +158,7 @@ def test_cancellations_are_counted():
 
 
 def test_mounts_into_fastapi():
-    """Under a path of a FastAPI application all three APIs answer, and errors keep their shapes."""
+    """All three APIs work under a path of a FastAPI application, and errors keep their form."""
     outer = FastAPI()
     outer.mount("/llm", served(Told("Hi")))
     answers = [posted(outer, f"/llm{path}", json=body) for path, body in ASKED.items()]

@@ -21,7 +21,7 @@ CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"
 
 
 class Engine(Told):
-    """An engine that obeys a grammar, or does not, or writes a first token, as it is told."""
+    """An engine that may ignore a grammar or add a first token, depending on its settings."""
 
     def __init__(self, *, holds=True, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
         super().__init__(self.answer, capabilities=capabilities)
@@ -74,7 +74,7 @@ def test_engine_is_found_out(engine, found, caplog):
 
 
 def test_findings_are_acted_upon():
-    """An engine that disregards grammars gets none, and the client is told; one that doubles the first token gets prompts without."""
+    """An engine that ignores grammars gets none, with a warning. One that adds the first token gets prompts without it."""
     loose, doubling = model(Engine(holds=False)), model(Engine(doubles=True))
 
     def again(one):
@@ -93,7 +93,7 @@ def test_findings_are_acted_upon():
 
 
 def test_engine_that_is_not_there_is_tried_later():
-    """An engine that cannot be reached leaves everything unknown, and is tried again."""
+    """An unreachable engine leaves everything unknown, and is probed again."""
     engine = Engine(fails=EngineError("refused"))
     one = model(engine)
 

@@ -1,6 +1,6 @@
-"""The gateway in Ray Serve: two replicas answer all three APIs, streamed, and say the same for the same seed.
+"""Tests of the gateway in Ray Serve. Two replicas stream all three APIs, with the same answer for the same seed.
 
-Optional: it runs where Ray Serve is installed (`python3 scripts/run.py tables`).
+These tests run only if Ray Serve is installed (`python3 scripts/run.py tables`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def gateway() -> Any:
-    """Return the application; it is called in each replica, since an engine's connections do not travel."""
+    """Return the application. Each replica calls this, because an engine's connections can't be pickled."""
     from unrender.gateway import app  # noqa: PLC0415 - in the replica
     from unrender.gateway.config import read  # noqa: PLC0415
 
@@ -56,5 +56,5 @@ def test_an_answer_streams_to_its_end(path: str) -> None:
 
 
 def test_replicas_say_the_same_for_a_seed() -> None:
-    """Six equal requests, whoever answers them, get the same choices."""
+    """Six equal requests get the same choices from any replica."""
     assert len({str(json.loads(answer(CHAT))["choices"]) for _ in range(6)}) == 1

@@ -1,4 +1,4 @@
-"""Answers that are stored: what later requests refer to, who may, and what is forgotten."""
+"""Tests of stored answers: references, access, and expiry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stored_as(application, **request):
 @pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_conversation_goes_on_from_a_stored_answer(stream):
-    """A request that names the previous response gets the prompt of the whole conversation, reasoning and calls included."""
+    """A request that names the previous response gets the whole conversation, including reasoning and calls."""
     engine = Told(ANSWER)
     application = served(engine, limits=ROOM)
 
@@ -45,11 +45,11 @@ def test_conversation_goes_on_from_a_stored_answer(stream):
     prompt = engine.jobs[-1].turn.prompt
     parts = ("Rain?", "I'll look.", '"city": "Paris"', "Wet.")
     assert [prompt.index(part) for part in parts] == sorted(prompt.index(part) for part in parts)
-    assert "Be brief." not in prompt  # instructions are of one request
+    assert "Be brief." not in prompt  # instructions apply to one request
 
 
 def test_stored_answer_is_got_and_deleted():
-    """The client's own methods get a stored answer, and delete it; then it is not found."""
+    """The client's own methods retrieve a stored answer and delete it. After that, it isn't found."""
     responses = openai_of(served(Told("Hi"), limits=ROOM)).responses
     whole = responses.create(model="m", input="Hello")
     again = responses.retrieve(whole.id)
@@ -61,7 +61,7 @@ def test_stored_answer_is_got_and_deleted():
 
 
 def test_item_can_be_referred_to():
-    """An item of a stored answer can be sent as a reference; one that is unknown is a mistake."""
+    """An item of a stored answer can be sent as a reference. An unknown item is an error."""
     engine = Told("Once upon a time")
 
     responses = openai_of(served(engine, limits=ROOM)).responses
@@ -74,7 +74,7 @@ def test_item_can_be_referred_to():
 
 
 def test_nothing_is_stored_unless_it_is_asked_for():
-    """Without room nothing is stored, which the answer says; with room, `store: false` is heeded."""
+    """Without a store, nothing is stored, and the answer has a warning. With one, `store: false` is respected."""
 
     def told(limits, **request):
         application = served(Told("Hi"), limits=limits)
@@ -92,7 +92,7 @@ def test_nothing_is_stored_unless_it_is_asked_for():
 
 
 def test_answers_are_their_owners():
-    """An answer is only found with the key that asked for it."""
+    """An answer can only be retrieved with the key that requested it."""
     keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
 
     application = served(Told("Hi"), limits=ROOM, keys=keys)
@@ -103,7 +103,7 @@ def test_answers_are_their_owners():
 
 
 def bytes_in(place):
-    """Return the bytes of all answers in a file, and their number, as SQLite has them."""
+    """Return the size of all answers in an SQLite file in bytes, and their number."""
     with closing(sqlite3.connect(place)) as database:
         return database.execute(
             "SELECT COALESCE(SUM(LENGTH(given) + LENGTH(response)), 0), COUNT(*) FROM answers"
@@ -111,7 +111,7 @@ def bytes_in(place):
 
 
 def stored(place, most, *texts):
-    """Return the ids of answers with these texts, each asked for in a gateway that stores them in a file, and the gateway."""
+    """Return the ids of stored answers with these texts, and the gateway that stores them in a file."""
     engine = Told("")
     application = served(engine, limits=GatewayLimits(store_bytes=most), store=str(place))
 
@@ -128,7 +128,7 @@ def status(application, id, **how):
 
 
 def test_store_is_bounded(tmp_path):
-    """The oldest answers give way to new ones; one that is too large for all the room is not stored, and a lower bound holds at the start."""
+    """The oldest answers are removed for new ones. An answer above the limit isn't stored. A lower limit applies at the next start."""
     place = tmp_path / "answers.db"
 
     ids, application = stored(place, 20_000, *["x" * 100] * 30, "x" * 20_000)
@@ -144,7 +144,7 @@ def test_store_is_bounded(tmp_path):
 
 
 def test_answers_expire(tmp_path, monkeypatch):
-    """An answer is not found after its time, and the next one that is stored takes its place."""
+    """An expired answer isn't found, and is removed when the next one is stored."""
     (old,), application = stored(tmp_path / "answers.db", 100_000, "Hi")
     assert status(application, old) == 200
 
@@ -157,7 +157,7 @@ def test_answers_expire(tmp_path, monkeypatch):
 
 
 def test_answers_outlive_a_restart(tmp_path):
-    """A gateway that is given the file of one that has ended goes on from its answers; another key's are not there."""
+    """A restarted gateway continues from the answers in its file, but not from those of another key."""
     engine = Told("Once")
     keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
 
@@ -188,7 +188,7 @@ stored(sys.argv[1], 20_000, *["x" * 100] * 20)
 
 @pytest.mark.slow
 def test_processes_share_a_file(tmp_path):
-    """Two processes that open one file at once both store and find their answers, within one bound for both together."""
+    """Two processes can store answers in the same file at once, within one limit."""
     place = tmp_path / "answers.db"
     path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])}
 
@@ -206,7 +206,7 @@ def newest(place):
 
 
 def test_store_that_fails_is_no_defect(tmp_path):
-    """A file that cannot be used costs no answer; only requests that refer to a stored one get a 503."""
+    """If the file can't be used, answers still succeed. Only requests that refer to a stored answer get a 503."""
     (tmp_path / "answers.db").write_bytes(b"no database" * 1000)
 
     application = served(Told("Hi"), limits=ROOM, store=str(tmp_path / "answers.db"))

@@ -1,4 +1,4 @@
-"""Request bodies: all of them together have a limit, and one always goes on."""
+"""Request bodies share a limit, and one of them always makes progress."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NOTHING = {b"content-length": b"0"}
 
 
 class Sender:
-    """A client that sends parts, one for each call, and counts them."""
+    """A client that sends one part per call, and counts the parts."""
 
     def __init__(self, parts: int, *, last: bytes = b"{}", hangs: bool = False) -> None:
         self.parts, self.last, self.hangs = parts, last, hangs
         self.taken = 0
 
     async def __call__(self) -> dict[str, object]:
-        """Return the next part; the last one never comes if the client hangs."""
+        """Return the next part. If the client hangs, the last part never comes."""
         await asyncio.sleep(0)
         if self.taken == self.parts:
             if self.hangs:
@@ -36,7 +36,7 @@ class Sender:
 
 
 def test_bodies_share_a_budget_and_all_arrive():
-    """Of forty bodies, the oldest is read and the others wait, so that memory is bounded, and each arrives in the end."""
+    """The oldest of forty bodies is read while the others wait, so memory is bounded. All bodies arrive in the end."""
 
     async def run():
         uploads = Uploads(most=100_000, budget=50_000, seconds=60)
@@ -71,7 +71,7 @@ def test_small_body_does_not_wait_for_large_ones():
 
 @pytest.mark.parametrize(("senders", "kinds"), [(1, [Kind.TOO_SLOW]), (2, [Kind.TOO_SLOW, Kind.BUSY])])
 def test_slow_bodies_end(senders, kinds):
-    """A body that doesn't arrive in time gets 408; one that waited for others gets 503."""
+    """A body that doesn't arrive in time gets 408, or 503 if it waited for others."""
 
     async def run():
         uploads = Uploads(most=100_000, budget=50_000, seconds=0.3)
@@ -84,7 +84,7 @@ def test_slow_bodies_end(senders, kinds):
 
 
 def test_declared_length_is_refused_at_once():
-    """A body that is too large by its own declaration is not read."""
+    """A body whose declared length is too large isn't read."""
     sender = Sender(1)
 
     with pytest.raises(Failure, match="expected at most 10 bytes, found 11") as caught:
@@ -96,7 +96,7 @@ def test_declared_length_is_refused_at_once():
 
 @pytest.mark.slow
 def test_uploads_are_answered_one_after_the_other():
-    """Large bodies that are sent at the same time wait for each other on real connections, and are all answered."""
+    """Large bodies that are sent at the same time wait for each other, and all are answered."""
     body = json.dumps({"messages": [{"role": "user", "content": "a" * 400_000}]}).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
 

@@ -1,4 +1,4 @@
-"""Bytes on a connection: any chunking gives the same, half a head times out, and wrong bytes end one connection alone."""
+"""Tests of bytes on a connection: any chunking, incomplete heads, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNKED = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
 
 
 def heard(*sent, **settings):
-    """Return what comes back for bytes, each over a connection of its own, and how many jobs the engine got."""
+    """Return the answers to bytes, each sent over its own connection, and the number of the engine's jobs."""
     engine = Told("Hi")
 
     async def run():
@@ -35,7 +35,7 @@ CODED = "transfer-encoding: chunked\r\n"
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 0.01])
 def test_request_may_come_in_pieces(seconds):
-    """A body in chunks, and a head that comes byte by byte, are read as what they are."""
+    """A body in chunks and a head that arrives byte by byte are accepted."""
     data = f"{HEAD}{CODED}connection: close\r\n\r\n".encode() + CHUNKED
 
     async def run():
@@ -57,7 +57,7 @@ def test_request_may_come_in_pieces(seconds):
 
 @pytest.mark.slow
 def test_half_a_head_is_not_waited_for(monkeypatch):
-    """A connection over which no whole head comes in time is closed, whether it is the first one or not."""
+    """A connection is closed if a head doesn't arrive in time, for the first request or a later one."""
     monkeypatch.setattr("unrender.gateway.http.door.HEAD_SECONDS", 0.3)
     whole = f"{HEAD}{COUNTED}\r\n".encode() + BODY
 
@@ -69,7 +69,7 @@ def test_half_a_head_is_not_waited_for(monkeypatch):
 
 @pytest.mark.slow
 def test_bytes_that_are_no_request_end_their_connection_alone(caplog):
-    """Bytes that are not HTTP, before a request, in its body or after it, give a 400 or a closed connection, never a traceback."""
+    """Bytes that aren't HTTP are a 400 or a closed connection, but never a traceback."""
     good = f"{HEAD}{COUNTED}\r\n".encode() + BODY
     wrong = (b"\x16\x03\x01\r\n\r\n", f"{HEAD}{CODED}\r\nnone\r\n".encode(), b"GET /" + b"a" * 100_000)
 
@@ -87,7 +87,7 @@ UPGRADE = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings
 @pytest.mark.slow
 @pytest.mark.parametrize("wish", ["", UPGRADE])
 def test_requests_one_after_another_are_apart(wish):
-    """Two requests in one go are two answers, each its own; a client that would rather speak HTTP/2 is answered in HTTP/1.1 as well."""
+    """Two requests sent at once get separate answers. A client that prefers HTTP/2 gets HTTP/1.1."""
     (answer,), jobs = heard(f"{HEAD}{COUNTED}{wish}\r\n".encode() + BODY + request(CHAT))
 
     assert (answer.count(b"HTTP/1.1 200"), jobs) == (2, 2)
@@ -96,7 +96,7 @@ def test_requests_one_after_another_are_apart(wish):
 @pytest.mark.slow
 @pytest.mark.parametrize("streamed", [True, False])
 def test_old_client_hears_no_sizes_of_chunks(streamed):
-    """HTTP/1.0 knows no chunks: a stream ends with its connection, and any other answer has its length."""
+    """HTTP/1.0 has no chunks, so a stream ends with its connection, and any other answer has its length."""
     (answer,), _ = heard(request(CHAT, stream=streamed).replace(b"HTTP/1.1", b"HTTP/1.0"))
 
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -108,7 +108,7 @@ def test_old_client_hears_no_sizes_of_chunks(streamed):
 
 @pytest.mark.slow
 def test_no_header_is_made_of_a_clients_words():
-    """Line ends in names, values and paths come back in no header, raw or escaped."""
+    """Line breaks in names, values and paths never reach a header, raw or escaped."""
     forged = "x\r\nx-forged: 1"
     requests = [
         request(CHAT, model=forged),
@@ -127,7 +127,7 @@ def test_no_header_is_made_of_a_clients_words():
 
 @pytest.mark.slow
 def test_key_that_comes_twice_opens_no_more_than_one():
-    """Of two keys one counts, for the check of the key and of the model alike."""
+    """Of two keys, only one counts, both for access and for the model."""
     keys = Keys(models={"good": frozenset({"m"}), "other": frozenset({"x"})})
     both = (
         "authorization: Bearer good\r\nauthorization: Bearer other\r\n",

@@ -1,6 +1,6 @@
-"""Many at once: streams are kept apart, and clients take turns.
+"""Tests of concurrency: streams stay separate, and clients take turns.
 
-The full size, with processes of their own, is `benchmarks/gateway.py`.
+The full size, with separate processes, is in `benchmarks/gateway.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHAT = "/v1/chat/completions"
 
 
 def tool(number, properties):
-    """Return a tool whose grammar takes a while: no other has the same, and no two of its properties."""
+    """Return a tool with a large grammar, which shares no property with any other tool."""
     ends = [(-(10**15) - number, 10**16 + i) for i in range(properties)]
     schemas = [{"type": "integer", "minimum": low, "maximum": high} for low, high in ends]
     parameters = {"type": "object", "properties": {f"p{number}x{i}": schema for i, schema in enumerate(schemas)}}
@@ -32,10 +32,10 @@ def tool(number, properties):
 
 @pytest.mark.slow
 def test_small_request_waits_for_one_build_of_another_client():
-    """While a client has twelve large grammars built, another's small one waits for the one that is being built, and a turn.
+    """A small request waits for a few grammars at most, even if another client has twelve large ones.
 
-    On a busy machine more may be built until the small request has been read, so the best of five runs counts. Where requests wait in
-    one line, the small one comes last in each.
+    On a busy machine, more may be built before the small request is read, so the best of five runs counts. In a single queue,
+    the small one would always come last.
     """
     keys = Keys(models={"large": frozenset("*"), "small": frozenset("*")})
 
@@ -45,25 +45,25 @@ def test_small_request_waits_for_one_build_of_another_client():
     async def run(first):
         told = Told("Hi", capabilities=EngineCapabilities(dialect="gbnf", lazy=True, seed=False))
         async with listening(told, keys=keys) as gateway:
-            await gateway.answer(asked("large", tool(first, 60)))  # What is built first waits for modules as well.
+            await gateway.answer(asked("large", tool(first, 60)))  # The first build also waits for imports.
             numbers = range(first + 1, first + 13)
             large = [asyncio.create_task(gateway.answer(asked("large", tool(i, 60)), within=60)) for i in numbers]
             await asyncio.wait(large, return_when=asyncio.FIRST_COMPLETED)
             before = len(told.jobs)
             small = await gateway.answer(asked("small", tool(first + 13, 1)))
             assert all(b"200" in answer[:12] for answer in [small, *await asyncio.gather(*large)])
-            # Counted where jobs reach the engine, since answers reach their clients several at a time.
+            # Jobs are counted at the engine, because several answers may reach their clients at the same time.
             [place] = [at for at, job in enumerate(told.jobs) if job.turn.request.tool(f"f{first + 13}")]
             return place - before
 
     waited = []
     while len(waited) < 5 and min(waited, default=12) > 3:
         waited.append(asyncio.run(run(100 * len(waited))))
-    assert min(waited) <= 3  # One was built and not yet sent, one was being built, one had its turn.
+    assert min(waited) <= 3  # One that was built but not sent, one in progress, and one that had its turn.
 
 
 def test_light_client_does_not_wait_for_heavy_ones():
-    """While eight clients that needed much time have work, another one's work runs at once, on the thread that is left to it."""
+    """While eight expensive clients have work, another client's work runs at once, on the reserved thread."""
 
     async def run():
         workers, held, order = Workers(2, "test"), threading.Event(), []
@@ -90,7 +90,7 @@ def test_light_client_does_not_wait_for_heavy_ones():
 
 
 def test_waiting_work_that_is_cancelled_leaves_its_thread():
-    """Work that is cancelled while it waits never runs, and what waits behind it does."""
+    """Work that is cancelled while it waits never runs, and the work after it does."""
 
     async def run():
         workers, held, done = Workers(1, "test"), threading.Event(), []
@@ -107,11 +107,11 @@ def test_waiting_work_that_is_cancelled_leaves_its_thread():
 
 
 RATE = 60.0
-"""Tokens a second of each stream."""
+"""Tokens per second of each stream."""
 
 
 async def chunk_costs(streams: int, tokens: int) -> float:
-    """Return the CPU seconds that a chunk costs, engine, gateway and clients together, without what a request costs."""
+    """Return the CPU seconds per chunk of engine, gateway and clients, without the cost of a request."""
     paced = await engine(RATE)
     async with listening(f"http://127.0.0.1:{port_of(paced)}", limits=GatewayLimits(max_streams=streams)) as gateway:
         await carried(gateway.port, streams, 2)
@@ -121,7 +121,7 @@ async def chunk_costs(streams: int, tokens: int) -> float:
 
 
 async def carried(port: int, streams: int, tokens: int) -> float:
-    """Return the CPU seconds that so many streams take; each has to hear its own text, whole."""
+    """Return the CPU seconds for a number of streams, and check that each one gets its own text."""
     begun = time.process_time()
     heard = await asyncio.gather(*(client(port, name, tokens) for name in range(streams)))
     spent = time.process_time() - begun
@@ -131,6 +131,6 @@ async def carried(port: int, streams: int, tokens: int) -> float:
 
 @pytest.mark.slow
 def test_streams_are_kept_apart_and_a_chunk_costs_the_same():
-    """Each of a hundred streams hears its own text, whole, and a chunk costs about what it costs among fifteen."""
-    # What is measured moves on a busy machine: it has to hold once. A cost that grew with the streams would be 6.7 times as much.
+    """Each of a hundred streams gets its own text, and a chunk costs about as much as among fifteen."""
+    # Measurements vary on a busy machine, so one success is enough. A cost that grew with the streams would be 6.7 times as much.
     assert any(asyncio.run(chunk_costs(100, 40)) < 2.5 * asyncio.run(chunk_costs(15, 80)) for _ in range(3))

@@ -1,6 +1,6 @@
-"""Calls written out for one tool. Each row of `tests/corpus/calls.jsonl` has its arguments, parameters, rules and losses.
+"""Tests of one tool's call rules. Each row of `tests/corpus/calls.jsonl` has arguments, parameters, rules and losses.
 
-A rule is on one line (`lines`); rules of any JSON value are left out.
+Each rule is one line (`lines`). Rules of arbitrary JSON values are omitted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ USUAL = [{"slot": "name"}, ":", {"slot": "arguments"}]
 
 @pytest.mark.parametrize("row", rows_of(ANALYSIS.with_name("calls.jsonl")), ids=lambda row: row["why"])
 def test_a_call_is_written_out(row):
-    """Entries, lists, nothing at all, and what ends a value: each as the codec has it; what it cannot say is reported."""
+    """Entries, lists, missing arguments and the ends of values follow the codec. Unsupported keywords are reported."""
     syntax = CallSyntax(
         function=decode(Skeleton, row.get("function", USUAL), where=""),
         arguments=decode(Arguments, row["arguments"], where=""),
@@ -42,7 +42,7 @@ def test_a_call_is_written_out(row):
 
 
 def run(ends_turn: bool = False, maximum: int | None = None, **syntax: Any) -> str:
-    """Return a run of calls in words."""
+    """Return a run of calls as text."""
     texts = {
         "call_start": "<c>",
         "call_end": "</c>",
@@ -74,12 +74,12 @@ def line(node: Node) -> str:
 
 @cases
 def test_a_run_of_calls_is_generated(arguments: dict[str, Any], expected: str) -> None:
-    """If the last marker ends the turn, it may be left out: engines strip it."""
+    """If the last marker ends the turn, it is optional, because engines strip it."""
     assert run(**arguments) == expected
 
 
 def test_no_name_of_a_rule_is_given_twice() -> None:
-    """A name with a number may be asked for, and is not given to another rule that gets that number."""
+    """A rule name that ends in a number isn't reused for a rule that would get the same number."""
     rules = Rules()
 
     names = [rules.reserve(hint) for hint in ("a", "a-2", "a", "A!", "a-2", "")]

@@ -1,4 +1,4 @@
-"""Combinators: each is one node, and a text stands for itself."""
+"""Tests of combinators, each of which returns one node. A string is a literal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from unrender.grammar import Role
 
 @cases
 def test_a_combinator_is_one_node(made: str, node: str) -> None:
-    """Bounds and separators are those that were asked for."""
+    """Bounds and separators are passed on to the node."""
     assert node_of(made) == eval(node, vars(nodes) | {"Role": Role})
 
 
 @cases
 def test_a_mistake_is_named(made: str, message: str) -> None:
-    """The error says what was expected, and what was found."""
+    """The error names the expected value and the value found."""
     with pytest.raises(GrammarError) as caught:
         node_of(made)
 

@@ -1,4 +1,4 @@
-"""Calls are written out for each tool, in every codec; `tests/corpus/calls.jsonl` has the rules of each."""
+"""Calls are expanded for each tool, in every codec. `tests/corpus/calls.jsonl` has the rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_a_constant_is_written_as_the_codec_writes_it(family: Family) -> None:
-    """With every argument fixed, each text that is generated is read as just these values."""
+    """If every argument is constant, each generated text is parsed to exactly these values."""
     tools = (Tool(name="now", parameters=PARAMETERS),)
     request = Request(tools=tools, tool_choice="required", parallel_tool_calls=False)
     turn = Turn(prompt="", format=family.format, request=request, prefill="")

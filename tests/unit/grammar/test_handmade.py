@@ -1,4 +1,4 @@
-"""A grammar made by hand, written out for the tools of a request."""
+"""Tests of handmade grammars that are expanded for the tools of a request."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
 
 @pytest.mark.parametrize("grammar", [WHOLE, ENTRIES], ids=["whole", "entries"])
 def test_what_is_written_is_read(grammar):
-    """Random answers are read without a malformed part, their calls name the tools, and the engine accepts them."""
+    """Random answers are parsed without errors, their calls have tool names, and the engine accepts them."""
     turn = turn_of(grammar, REQUEST)
     accepts = lark_reader(turn.constraint("llguidance").grammar)
     names = set()
@@ -68,7 +68,7 @@ def test_what_is_written_is_read(grammar):
 
 
 def test_a_call_is_bound_by_its_tool():
-    """Each name brings the arguments of its own schema."""
+    """Each tool name requires the arguments of its own schema."""
     accepts = lark_reader(turn_of(WHOLE, REQUEST).constraint("llguidance").grammar)
 
     assert accepts('Hi<call>get_weather:{"days": 3}</call>')
@@ -77,7 +77,7 @@ def test_a_call_is_bound_by_its_tool():
 
 
 def test_entries_are_bound_by_their_schema():
-    """A value that is not a string is written by its schema, a string as the grammar says."""
+    """Values that aren't strings follow their schema, and strings follow the grammar."""
     accepts = lark_reader(turn_of(ENTRIES, REQUEST).constraint("llguidance").grammar)
 
     assert accepts("get_weather(city=New York,days=3)")
@@ -86,7 +86,7 @@ def test_entries_are_bound_by_their_schema():
 
 
 def test_python_values_are_written_in_pythons_spelling():
-    """Generated text reads back as the value that was meant."""
+    """The grammar contains `None`, but not `null`."""
     written = turn_of(c.content(c.python_value()), Request(tools=None)).constraint("llama.cpp").grammar
 
     assert '"None"' in written
@@ -94,12 +94,12 @@ def test_python_values_are_written_in_pythons_spelling():
 
 
 def test_without_tools_no_call_is_written():
-    """Nothing is a call where no tool is offered."""
+    """Without tools, the grammar has no calls."""
     assert not lark_reader(turn_of(WHOLE).constraint("llguidance").grammar)("<call>get_weather:{}</call>")
 
 
 def test_one_name_is_read_for_each_tool():
-    """A grammar of a single call is written once for every tool."""
+    """A grammar of one call is expanded for every tool."""
     text = turn_of(PYTHON, REQUEST).constraint("llama.cpp").grammar
 
     assert "get_" in text
@@ -138,7 +138,7 @@ def value_entry(value, **rules):
 
 
 def grammar_of(row):
-    """Return the grammar that a row writes with combinators; a node may refer to `RULES`."""
+    """Return the grammar of a row, which is written with combinators and may refer to `RULES`."""
     made = eval(row["grammar"], {**vars(c), **globals()})
     return made if isinstance(made, Grammar) else Grammar(made, RULES)
 
@@ -152,7 +152,7 @@ def requested(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "tools" in row], ids=lambda row: row["grammar"])
 def test_calls_are_written_out_for_each_tool(row):
-    """The name is the tool's, arguments obey its schema, and what reads calls is copied for each tool."""
+    """A call has a tool's name and arguments that follow its schema. Rules of calls are copied for each tool."""
     if row.get("error"):
         with pytest.raises(GrammarError, match=row["error"]):
             written_for(grammar_of(row), requested(row))
@@ -172,7 +172,7 @@ def counted_lines(node, count):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "counted" in row], ids=lambda row: row["grammar"])
 def test_each_node_is_written_for_each_count(row):
-    """Nodes that can no longer match are removed; any number of calls changes nothing."""
+    """Nodes that can no longer match are removed. With `CallCount.ANY`, the grammar is unchanged."""
     grammar = grammar_of(row)
 
     assert [counted_lines(grammar.root, count) for count in COUNTS] == row["counted"]
@@ -180,7 +180,7 @@ def test_each_node_is_written_for_each_count(row):
 
 
 def test_as_many_rounds_as_are_written_out():
-    """32 rounds are counted one by one; the error says how many were asked for, and what is in the way."""
+    """At most 32 iterations are counted. The error states the number found, and the reason."""
     maybe = c.optional(CALL)
     reason = "tool_choice: calls in more than 32 iterations cannot be counted, found 33"
 
@@ -194,7 +194,7 @@ MEANT = {CallCount.NONE: (0, 0), CallCount.ONE: (1, 1), CallCount.AT_MOST_ONE: (
 
 
 def counted_nodes():
-    """Yield nodes with calls in any of their parts."""
+    """Return a strategy for nodes that contain calls in any part."""
 
     def composed(below):
         few = st.lists(below, min_size=1, max_size=3)
@@ -213,7 +213,7 @@ def counted_nodes():
 @settings(max_examples=150)
 @given(counted_nodes(), st.sampled_from(COUNTS), st.integers(0, 1 << 20))
 def test_every_answer_has_the_number_of_calls(node, count, seed):
-    """A counted grammar generates so many calls; it is refused only if no answer of the grammar has so many."""
+    """A counted grammar generates the given number of calls. It is an error only if no answer has that number."""
     least, most = MEANT[count]
     grammar = Grammar(node, {name: RULES[name] for name in ("calls", "either")})
 
@@ -238,12 +238,12 @@ def test_every_answer_has_the_number_of_calls(node, count, seed):
     ],
 )
 def test_a_turn_ends_with_and_without_the_layout_before(turn, ends):
-    """Layout alone ends nothing, and nothing is named twice."""
+    """Whitespace alone ends nothing, and every end is listed once."""
     assert ends_of(turn) == ends
 
 
 def test_free_text_stops_at_the_end_of_the_turn():
-    """In rules as well, each stop once; literals are all texts that a grammar names."""
+    """Free text in rules also stops there, and each stop is listed once. `literals_of` returns all texts of the grammar."""
     grammar = Grammar(c.sequence("a", c.until("<x>", "<end>")), {"r": c.optional(c.rest()), "s": c.sequence("b", "c")})
     stopped = stopped_at(grammar, ("<end>", "<e2>"))
 
@@ -256,7 +256,7 @@ def test_free_text_stops_at_the_end_of_the_turn():
 
 
 def test_a_grammar_is_a_key_by_identity():
-    """Equal grammars are two keys; one grammar is one."""
+    """Two equal grammars have different keys, but one grammar always has the same key."""
     first, second = Grammar(c.literal("a")), Grammar(c.literal("a"))
 
     assert first == second
@@ -268,7 +268,7 @@ def test_a_grammar_is_a_key_by_identity():
 
 @cases
 def test_a_request_asks_for_no_more_than_the_grammar_says(given, message):
-    """Reasoning and answer are the grammar's own."""
+    """A request can't override the grammar's own reasoning and answer."""
     check_request(Request())
     with pytest.raises(GrammarError, match=message):
         check_request(Request(**given))

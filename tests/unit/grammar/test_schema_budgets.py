@@ -1,4 +1,4 @@
-"""Hostile schemas are read within budgets, and nothing but a `GrammarError` comes of them."""
+"""Hostile schemas are processed within limits, and raise only `GrammarError`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ NO_SCHEMA = {
 
 
 def written_with_losses(schema: Any) -> list[str]:
-    """Return what is said to be lost where a schema is written."""
+    """Return the warnings about keywords that aren't enforced."""
     with warnings.catch_warnings(record=True, action="always") as lost:
         turn_of(c.schema(schema)).constraint("llama.cpp")
     assert {item.category for item in lost} <= {SchemaWarning}
@@ -79,13 +79,13 @@ def written_with_losses(schema: Any) -> list[str]:
 
 @pytest.mark.parametrize(("schema", "keyword"), WIDER.values(), ids=WIDER)
 def test_what_is_over_a_budget_is_wider_and_reported(schema: Any, keyword: str) -> None:
-    """A part that costs too much may be anything, and the report names the keyword."""
+    """A part that exceeds a limit accepts any value, and the warning names the keyword."""
     assert any(f": {keyword} is not enforced" in lost for lost in written_with_losses(schema))
 
 
 @pytest.mark.parametrize(("schema", "message"), NO_SCHEMA.values(), ids=NO_SCHEMA)
 def test_what_is_no_schema_is_named_with_its_place(schema: Any, message: str) -> None:
-    """A keyword with a value that JSON Schema does not know is a `GrammarError` that names the path."""
+    """An invalid keyword value is a `GrammarError` that names the path."""
     with pytest.raises(GrammarError) as caught:
         written_with_losses(schema)
 
@@ -94,14 +94,14 @@ def test_what_is_no_schema_is_named_with_its_place(schema: Any, message: str) ->
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark"])
 def test_many_values_are_written(dialect: str) -> None:
-    """Ten thousand values of an enum are all there, in a grammar that grows as they do."""
+    """All ten thousand values of an enum are written, and the grammar's size is linear."""
     few, many = (len(written(c.schema({"enum": [f"v{i}" for i in range(count)]}), dialect)) for count in (5000, 10_000))
 
     assert many < 2.5 * few
 
 
 def test_many_properties_are_written() -> None:
-    """A thousand properties are spelled out one after the other."""
+    """All thousand properties are written."""
     assert (
         "p999"
         in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}}))

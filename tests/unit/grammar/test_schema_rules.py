@@ -1,4 +1,4 @@
-"""JSON Schema becomes rules of JSON text."""
+"""Tests of the rules for JSON Schema."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from unrender import grammar as c
 
 
 def size(**properties: object) -> int:
-    """Return the characters of the GBNF of an object."""
+    """Return the size of an object's GBNF in characters."""
     return len(turn_of(c.schema({"type": "object", "properties": properties})).constraint("llama.cpp").grammar)
 
 
 @cases
 def test_what_is_generated_obeys_the_schema(schema: object) -> None:
-    """Every text of the rules is JSON, and valid."""
+    """Every generated text is valid JSON for the schema."""
     for text in islice(turn_of(c.schema(schema))._samples(), 60):
         jsonschema.validate(json.loads(text), schema)
 
@@ -27,19 +27,19 @@ def test_what_is_generated_obeys_the_schema(schema: object) -> None:
 
 
 def test_equal_parts_share_a_rule() -> None:
-    """A schema that is in many places is written once."""
+    """A repeated schema is written once."""
     point = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}}
 
     assert size(**{f"p{n}": point for n in range(20)}) - size(p0=point) < 20 * 150
 
 
 def test_rules_grow_linearly_with_optional_properties() -> None:
-    """Leaving properties out does not multiply the rules."""
+    """Optional properties don't multiply the rules."""
     few, some, many = (size(**{f"p{n}": {"type": "boolean"} for n in range(10, 10 + count)}) for count in (10, 20, 40))
 
     assert many - some <= 2.2 * (some - few)
 
 
 def test_white_space_between_tokens_is_bounded() -> None:
-    """A model cannot run on in whitespace for ever."""
+    """A model can't generate endless whitespace."""
     assert "{0,32}" in turn_of(c.schema({"type": "array"})).constraint("llama.cpp").grammar

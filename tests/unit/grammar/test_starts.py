@@ -1,4 +1,4 @@
-"""Possible starts of nodes: their first characters, the empty text, the rules they enter at once."""
+"""Tests of possible starts of nodes: first characters, the empty text, and rules that are entered first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def line(start: Start) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["grammar"])
 def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
-    """A part counts as long as all before it may be empty; rules are entered where nothing was taken before."""
+    """A part counts if all parts before it may be empty. Rules count if they are entered before any character."""
     node = eval(row["grammar"], {**vars(c), "nodes": nodes})
 
     assert line(start_of(node, KNOWN)) == row["starts"]
@@ -45,13 +45,13 @@ def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("node", [nodes.AnswerPart(), c.optional(nodes.AnswerPart())])
 def test_a_part_of_an_answer_has_no_start(node: nodes.Node) -> None:
-    """It is made from a format, and read by itself."""
+    """A part of an answer is built from a format, so it isn't allowed in this grammar."""
     with pytest.raises(GrammarError, match="a part of a Format's answer is not allowed in this grammar"):
         start_of(node, {})
 
 
 def test_rules_start_as_what_they_refer_to() -> None:
-    """In whatever order they are defined."""
+    """The order of the definitions doesn't matter."""
     found = starts_of(
         {"a": c.sequence(c.optional(c.ref("b")), "x"), "b": c.choice(c.ref("c"), "y"), "c": c.literal("z")}
     )
@@ -68,7 +68,7 @@ def test_rules_start_as_what_they_refer_to() -> None:
     ],
 )
 def test_left_recursion_is_refused(rules: dict[str, nodes.Node]) -> None:
-    """By whatever way a rule enters itself before it takes a character."""
+    """A rule may not enter itself in any way before it consumes a character."""
     with pytest.raises(
         GrammarError, match=r"rule 'a' may enter itself before it consumes a character \(left recursion\)"
     ):
@@ -76,7 +76,7 @@ def test_left_recursion_is_refused(rules: dict[str, nodes.Node]) -> None:
 
 
 def test_a_recursion_that_takes_a_character_first_is_none() -> None:
-    """Brackets may be nested."""
+    """Nested brackets are allowed."""
     assert line(starts_of({"a": c.sequence("(", c.optional(c.ref("a")), ")")})["a"]) == "[(]"
 
 
@@ -91,14 +91,14 @@ def test_a_recursion_that_takes_a_character_first_is_none() -> None:
     ],
 )
 def test_the_next_character_is_matched_where_that_decides(start: Start, pattern: str | None) -> None:
-    """Not where the node may be empty or start with anything."""
+    """The pattern is None if the node may be empty or start with any character."""
     found = start.pattern()
 
     assert (found and found.pattern) == pattern
 
 
 def test_ranges_are_merged_and_turned_round() -> None:
-    """Those that touch or overlap become one; a class is written as `re` writes it."""
+    """Adjacent and overlapping ranges are merged, and a class has the syntax of `re`."""
     assert merged_ranges([]) == ()
     assert merged_ranges([(5, 9), (1, 4), (20, 30)]) == ((1, 9), (20, 30))
     assert merged_ranges([(1, 9), (3, 4)]) == ((1, 9),)

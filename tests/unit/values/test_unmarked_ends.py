@@ -135,7 +135,7 @@ def test_what_is_known_of_a_syntax() -> None:
 
 
 def test_names_are_remembered() -> None:
-    """The same names give the same object; in code, without names, and with too many, any name counts."""
+    """The same names give the same object; without names, and with too many, any name counts."""
     follow = follow_of(LINES)
     made = follow.among(("a", "b"))
 
@@ -144,7 +144,7 @@ def test_names_are_remembered() -> None:
     assert follow.among(()) is follow
     assert follow.among(tuple(f"n{i}" for i in range(256))).names[255] == "n255"
     assert follow.among(tuple(f"n{i}" for i in range(257))) is follow
-    assert follow_of(CALLS).among(("a",)).names == ()
+    assert follow_of(CALLS).among(("a",)).names == ("a",)
 
 
 def test_names_of_many_tools_are_forgotten() -> None:

@@ -56,6 +56,7 @@ VALUES: Mapping[str, Any] = {
     "pkeyar": {"mb": [1, True, None], "ma": PLAIN_NEEDLE},
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
+    "pkeyau": "\ta\rb\fc\bd\ve\af\0g/",
 }
 """Argument values that distinguish codecs. Some templates sort keys, so all keys are in alphabetical order, except the keys inside
 `pkeyar`, which reveal such templates.

@@ -15,7 +15,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from unrender import Turn
-from unrender.gateway.backends.backend import EngineError, Job, Piece, SpecialTokens
+from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.limits import MAX_FILE
 
 _SIZE = 4
@@ -42,20 +42,17 @@ class PromptIds:
         Raises `EngineError` if the client asks for ids, and the engine returns none.
         """
         prompt, special = await self.of(job.turn), await self.special(job.turn)
-        known = frozenset(special.values())
         texts: list[str] = []
         ids: list[int] = []
         finished = False
         async with aclosing(generate(replace(job, prompt_ids=prompt))) as pieces:
             async for piece in pieces:
-                found = tuple(special[id] for id in piece.ids if id in special)
                 # Some engines send the token that ends an answer without its text.
-                text = piece.text or "".join(found)
+                text = piece.text or "".join(special[id] for id in piece.ids if id in special)
                 texts.append(text)
                 ids += piece.ids
                 finished = finished or bool(piece.finish)
-                tokens = SpecialTokens(known, found) if piece.ids else None
-                yield piece._replace(text=text, special=tokens, prompt_ids=tuple(prompt))
+                yield piece._replace(text=text, special=special if piece.ids else None, prompt_ids=tuple(prompt))
         if job.wants_ids and any(texts) and not ids:
             raise EngineError("expected the token ids of the answer, found none; the engine may be too old")
         if finished and ids:

@@ -377,14 +377,16 @@ class ArgumentReader(Cursor):
     def _scanner(self, call: CallState, *, quoted: bool) -> Scanner:
         """Return a new scanner for the current value of `call`. `quoted` is True if the value starts with a quotation mark."""
         machine, view, codec = self.machine, self.view, self.view.arguments.codec
-        # Only the name of a declared argument ends the value. In `f(city=Rome, or Oslo, days=3)`, the value ends before `days`.
+        # Only the name of a declared argument ends text. In `f(note=a or b, c=d, days=3)`, the value ends before `days`.
         suffix = view.suffix
         if isinstance(suffix, Follow):
-            tools = machine.request._tool_names
-            suffix = suffix.among(call.types.names, call.types.odd, odd_names(tools))
-        # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
-        if quoted and isinstance(suffix, Follow) and suffix.in_code:
-            return CodeValueScanner(RawScanner(suffix, self._types(call)), suffix)
+            odd, tools = call.types.odd, odd_names(machine.request._tool_names)
+            any_name = suffix.among((), odd, tools)
+            literal = suffix.in_code and not self._may_be_text(call)
+            suffix = suffix.among(() if literal else call.types.names, odd, tools)
+            # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
+            if quoted and suffix.in_code:
+                return CodeValueScanner(self._types(call), suffix, any_name, patient=machine.rereads)
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         doubt = None
@@ -402,7 +404,7 @@ class ArgumentReader(Cursor):
             return XmlScanner(view.tags, call.key, call.types, doubt)
         match codec.strings:
             case Strings.RAW:
-                return RawScanner(suffix, self._types(call), codec.escapes, doubt)
+                return RawScanner(suffix, self._types(call), codec.escapes, doubt, patient=machine.rereads)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 odd = call.types.odd.names if view.style.in_code else ()
                 return LiteralScanner(replace(view.style, names=odd) if odd else view.style)

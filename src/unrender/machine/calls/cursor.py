@@ -277,6 +277,8 @@ class Cursor:
         # A call whose name isn't known yet may turn out to be text, so the envelope reports the duplicate key only once the name is known.
         if machine.current.name and (duplicate := scanner.duplicate):
             machine.malformed(duplicate, "another argument")
+        if machine.current.name and scanner.lost:
+            machine.malformed(scanner.lost, "a JSON value")
         machine.scanner = None
 
     def _return_to(self, position: int) -> None:

@@ -162,7 +162,8 @@ class _Mender(DamagedReader):
                     raise
                 machine.go_back(start)
                 del self.damage[known:]
-                if not (self._tagged() or self._boxed() or self.closer_at(self.at, foreign=False)):
+                empty = bool(arguments.close) and self.text.startswith(arguments.close.core, self.after_space(self.at))
+                if not (empty or self._tagged() or self._boxed() or self.closer_at(self.at, foreign=False)):
                     raise
             machine.frames.clear()
             machine.arguments("}" if machine.current.count else "{}")

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
+from unrender.answer.literals import is_distinctive
 from unrender.answer.views import BACKQUOTES
-from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT
+from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT, MAX_WORDS
 from unrender.machine.call_events import (
     ABANDONED,
     begin_call,
@@ -276,19 +277,24 @@ class TailReader(ObjectReader):
         return False
 
     def _foreign(self, at: int, mark: str) -> bool:
-        """Accept another format's closing tag as the next end marker, as in `{"a": 1}</arg_value>`.
+        """Accept another format's closing tag as the next end marker, as in `{"a": 1}</arg_value>`, and drop words before an end marker.
 
-        At the end of the output, a partial end marker is accepted too. If neither is found, leave the run of calls.
+        At the end of the output, a partial end marker is accepted too. If none of these is found, leave the run of calls.
         """
         machine, view = self.machine, self.view
         expected = (*view.closers, *view.section)[machine.closed :] if not mark else ()
         due = expected[0] if expected else ""
+        debris = self._debris_end(at, due)
+        if debris is None:
+            return True
         found = _FOREIGN.match(machine.buffer, at) if due else None
         if found and not machine.final and found.end() == len(machine.buffer) and found.end() - at < MAX_BLANK:
             return True
         # At the end of a section, accept only closing tags of calls, because other tags may belong to the text.
         ends = ">" if machine.closed < len(view.closers) else _CALLS_END
         text = found.group() if found and found.group().endswith(ends) else ""
+        if debris > at:
+            text = machine.buffer[at:debris].rstrip()
         rest = machine.buffer[at : at + len(due)] if machine.final and not machine.length_limited else ""
         if at + len(rest) == len(machine.buffer) and view.torn(rest, due):
             text = rest
@@ -297,11 +303,28 @@ class TailReader(ObjectReader):
         machine.take(Role.LAYOUT, at)
         machine.malformed(text, repr(due))
         machine.take(Role.MALFORMED, at + len(text))
-        machine.closed = max(machine.closed, len(view.closers))
         if machine.call:
             machine.call.repaired = True
+        if debris > at:
+            return False
+        machine.closed = max(machine.closed, len(view.closers))
+        if machine.call:
             self._complete()
         return False
+
+    def _debris_end(self, at: int, due: str) -> int | None:
+        """Return the position of the end marker `due` after words inside a call, as in `</function>words</call>`.
+
+        Returns -1 if the words aren't part of the call, and None if more text is needed.
+        """
+        machine = self.machine
+        if not (due and machine.closed and is_distinctive(due)) or call_failed(machine):
+            return -1
+        reach = at + MAX_WORDS + len(due)
+        found, mark = self.view.broken_ends.find(machine.buffer, at, reach)
+        if not mark and not machine.final and len(machine.buffer) < reach:
+            return None
+        return found if mark == due else -1
 
     def _close(self, at: int, mark: str) -> bool:
         """Consume the end marker `mark`. Return False if it's a character that may be text."""

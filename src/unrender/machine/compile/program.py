@@ -7,11 +7,12 @@ The code between two hubs is straight-line code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from unrender.answer.literals import holds_token
+from unrender.answer.literals import TOKEN, holds_token
 from unrender.answer.nodes import Answer, Calls, ContentPart, Marker, ReasoningPart
 from unrender.answer.views import CallView, Opening
 from unrender.json_values import FrozenDict
@@ -28,6 +29,7 @@ from unrender.machine.instructions import (
     Look,
     OpenFence,
     OpenUndeclared,
+    SkipHeader,
     Space,
     Unread,
     Unsure,
@@ -37,6 +39,10 @@ from unrender.machine.thoughts import CloseThought, CloseUnopened, EndTurn, MayT
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
+_HEADER = re.compile(rf"(?P<start>(?:{TOKEN.pattern})\w+)(?P<end>{TOKEN.pattern})")
+"""Matches a header that consists of a token, a word and another token."""
+_LABELLED = re.compile(rf"(?P<token>{TOKEN.pattern})\w+")
+"""Matches a token and a word after it."""
 _UNOPENED = "a start marker of reasoning before its end marker"
 CONTENT_HUB = 1
 """Address of the free text outside of all parts, which is the same in every program."""
@@ -220,7 +226,8 @@ class _Compiler:
             return self.code.emit(Unread(hub.role, hub.at, finder, stops))
         closers = [piece for calls in self.runs for piece in calls.all_closers]
         broken = (Finder(("}", *hub.attempts)), Finder(closers)) if self.tree.cleans else ()
-        return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken))
+        inside = Finder(text for text in openers if holds_token(text))
+        return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken, inside=inside))
 
     def _calls(self, calls: Calls) -> Iterator[_Entry]:
         """Emit the code for one run of calls. Yield the addresses at which the run may start."""
@@ -351,6 +358,42 @@ class _Compiler:
         for variant in marker.variants():
             unsure = (Unsure(hub.role, len(variant), hub.at),) if quotable else ()
             self._direct(hub, variant, marker, target, role, *unsure)
+        self._header(hub, marker, target)
+
+    def _header(self, hub: _Hub, marker: Marker, target: int) -> None:
+        """Emit the code for a header such as `<|channel|>final<|message|>`, with words before its last token."""
+        found = _HEADER.fullmatch(marker.core)
+        if not found or found["start"] in hub.direct:
+            return
+        tokens = {token.group() for text in self._markers() if (token := TOKEN.match(text))}
+        ends = Finder((found["end"], "\n", "=", *(tokens - {found["end"]})))
+        mention = self.code.emit(Mention(len(found["start"]), hub.at, ""))
+        skip = SkipHeader(len(found["start"]), found["end"], ends, mention)
+        hub.direct[found["start"]] = self.code.emit(skip, Space(marker.after), Jump(target))
+
+    def _unlabelled(self, hub: _Hub, inner: _Hub, marker: Marker) -> None:
+        """Emit the code for the token of a marker such as `<|channel>thought`, with another label or none.
+
+        No other marker may start with this token. Without an end marker, the token is text, or dropped if it's meaningless.
+        """
+        found = _LABELLED.fullmatch(marker.core)
+        token = found["token"] if found else ""
+        others = (text for text in self._markers() if text not in (marker.core, token))
+        if not token or any(text.startswith(token) for text in others):
+            return
+        dropped = token in {it.core for it in self.tree.dropped}
+        address, role = (self.answer, Role.MARKER) if dropped else (hub.at, Role.CONTENT)
+        opens = OpenThought(token, self.code.emit(Mention(len(token), address, "", role)), closed=True)
+        again = Lit(marker.core, inner.role, optional=True)
+        at = self.code.emit(opens, Lit(token, inner.role), again, Space(marker.after, inner.role), Jump(inner.at))
+        hub.direct.setdefault(token, at)
+
+    def _markers(self) -> Iterator[str]:
+        """Yield all markers of the format that aren't inside calls."""
+        for part in self.tree.parts:
+            around = (part.open, part.close)
+            yield from (it.core for marker in around for it in marker.spelled)
+        yield from (marker.core for marker in self.tree.between)
 
     def _direct(self, hub: _Hub, variant: str, marker: Marker, target: int, role: Role, *first: Instruction) -> None:
         """Emit the code for one variant of a marker. The instructions `first` decide whether the marker counts."""
@@ -451,6 +494,8 @@ class _Compiler:
             for variant in marker.variants():
                 opens = OpenThought(variant, self.code.emit(Mention(len(variant), hub.at)))
                 self._direct(hub, variant, marker, begin, inner.role, opens)
+            self._header(hub, marker, begin)
+            self._unlabelled(hub, inner, marker)
         return None if thought.open.spelled else inner.at
 
     def _undeclared(self, hub: _Hub, inner: _Hub, thought: ReasoningPart) -> None:

@@ -1,4 +1,4 @@
-"""Finding out what a template takes: the words that switch thinking. All else is in rows of `tests/corpus/analysis.jsonl`."""
+"""Tests of the words that switch thinking. Other discoveries are rows of `tests/corpus/analysis.jsonl`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ON = ["enabled", "on", "true", "always", "enable", "high", "max", "think", "auto
 
 @pytest.mark.parametrize(("on", "off"), [*(("on", word) for word in OFF), *((word, "off") for word in ON)])
 def test_words_switch_thinking(on, off):
-    """A variable that is compared with a usual word for on and one for off is a switch between them, among other words."""
+    """A variable that is compared with a word for on and a word for off switches thinking, even among other words."""
     test = f"{{{{ 'x' if thinking in ['some', '{off}', 'more', '{on}'] }}}}{{{{ 'y' if thinking == '{off}' }}}}"
 
     observed = ChatTemplate.from_string(SAYS + test).analysis.capabilities

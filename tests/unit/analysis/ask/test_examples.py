@@ -1,4 +1,4 @@
-"""A call syntax out of the prompt's own example."""
+"""Tests of call syntax that is derived from an example in the prompt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def found(example: str):
 
 
 def test_a_template_that_offers_no_tools_has_no_example():
-    """Whatever its prompt says."""
+    """An example in the prompt is ignored if the template doesn't render tools."""
     template = template_of('{"name": <n>, "arguments": <a>}{% for m in messages %}{{ m.content }}{% endfor %}')
 
     assert find_example(discover(Prober(template=template))) is None
@@ -34,7 +34,7 @@ def test_a_template_that_offers_no_tools_has_no_example():
     ids=["a long name", "long arguments", "many beginnings", "space"],
 )
 def test_a_prompt_that_never_becomes_an_example_takes_no_time(unit):
-    """A possible beginning of an example is read once: twenty thousand words took ten seconds."""
+    """The search for an example reads each possible start once. It used to take ten seconds for 20,000 words."""
     start = time.process_time()
 
     assert found(unit) is None

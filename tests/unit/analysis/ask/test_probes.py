@@ -1,4 +1,4 @@
-"""Conversations made to learn something, and what a template makes of them."""
+"""Tests of probes: conversations that analysis renders to learn about a template."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def prober(source=SOURCE, **capabilities):
 
 
 def test_calls_have_names_ids_and_numbers_of_their_own():
-    """The n-th call has the n-th name and id; its numbers are counted up, so that no two are alike."""
+    """The n-th call has the n-th name and id, and its numbers increase, so no two calls share a number."""
     calls = make_calls(2, 2)
 
     assert [call.name for call in calls] == list(NAMES[:2])
@@ -54,7 +54,7 @@ def test_calls_have_names_ids_and_numbers_of_their_own():
 
 
 def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
-    """The clock jumps in the middle of one rendering, as it does while garbage is collected: the probe is asked again."""
+    """A probe is rendered again if the clock jumps during its rendering, as it may during garbage collection."""
     ticks = iter([0.0])
     monkeypatch.setattr(budget, "now", lambda: next(ticks, 100.0))
     many = Prober.within(template_of("{% for i in range(300) %}{{ i }} {% endfor %}"))
@@ -64,7 +64,7 @@ def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
 
 
 def test_offered_tools_are_those_that_are_called():
-    """Every name is offered, each with all keys as integers that nobody requires."""
+    """Probes offer every name, each with all keys as optional integers."""
     functions = [tool["function"] for tool in offered_tools()]
 
     assert [function["name"] for function in functions] == list(NAMES)
@@ -79,7 +79,7 @@ def test_offered_tools_are_those_that_are_called():
 
 
 def test_answer_follows_the_last_input():
-    """Text before the question is cut off; BOS and EOS are needles; tools are offered to templates that take them."""
+    """The answer starts after the question. BOS and EOS are needles, and tools are offered only to templates that support them."""
     plain, offering = prober(), prober(supports_tools=True)
 
     assert plain.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}"
@@ -90,14 +90,14 @@ def test_answer_follows_the_last_input():
 
 
 def test_answer_to_a_result_follows_the_result():
-    """The last message before the answer is the input, whoever says it."""
+    """The answer is the text after the last earlier message, even if that message is a tool result."""
     before = [user(), assistant("x"), result(make_calls(1)[0])]
 
     assert prober(supports_tool_role=True).answer(assistant(CONTENT), before=before) == f"<assistant>{CONTENT}{EOS}"
 
 
 def test_answer_without_the_input_is_none():
-    """A rendering that does not show the question says nothing."""
+    """The result is None if the rendering doesn't contain the question."""
     assert prober("<{{ messages[-1].content }}>").answer(assistant(CONTENT)) is None
     assert prober("{{ nothing.at.all }}").answer(assistant(CONTENT)) is None
 
@@ -109,14 +109,14 @@ REFUSING = (
 
 
 def test_answer_that_may_not_be_last_is_asked_on():
-    """A template that refuses an answer in the last place is asked on, and the question is cut off with its header."""
+    """If a template refuses an answer as the last message, another question is added and cut off with its header."""
     assert prober(REFUSING).answer(assistant(CONTENT)) == f"</user><assistant>{CONTENT}</assistant>"
     assert prober(REFUSING).answer(assistant(CONTENT), after=[assistant(CONTENT)]) is None
     assert prober("{{ raise_exception('no') }}").answer(None) is None
 
 
 def test_thinking_is_switched():
-    """The switch is on unless it is said to be off; None leaves it to the template."""
+    """Thinking is on unless `thinking` is False. With None, the template decides."""
     switched = prober(thinking_off=(("off", True),), thinking_on=(("bos_token", "on"),))
 
     assert (switched.render([user()]) or "")[:2] == "on"
@@ -125,7 +125,7 @@ def test_thinking_is_switched():
 
 
 def test_what_was_rendered_is_remembered():
-    """The same question is asked once, also by probers of other capabilities; each refusal counts as a rendering."""
+    """Each probe is rendered once, even by probers with other capabilities. A refused probe counts as a rendering."""
     first = prober()
     first.render([user()])
     first.with_capabilities(supports_tools=True).render([user()])
@@ -138,7 +138,7 @@ def test_what_was_rendered_is_remembered():
 
 
 def test_reasoning_is_put_where_it_belongs():
-    """A probe is shaped for the template."""
+    """The probe's reasoning is in the field that the template reads."""
     shaped = prober(
         "{% for m in messages %}{{ m.content }}{{ m.thought }}{% endfor %}",
         reasoning_place=ReasoningPlace.FIELD,
@@ -149,25 +149,25 @@ def test_reasoning_is_put_where_it_belongs():
 
 
 def test_texts_are_cut_at_needles():
-    """After the last needle, and between the last one and the next other."""
+    """`text_between` returns the text between the last opening needle and the next closing one."""
     assert text_between("a(b(c)d)e", "(", ")") == "c"
     assert [text_between(text, "(", ")") for text in (None, "a)b", "a(b", "a)b(c")] == [None] * 4
 
 
 @pytest.mark.parametrize("text", [*NEEDLES, *(str(number + i) for number in NUMBERS for i in range(3))])
 def test_needles_are_recognised(text):
-    """Every needle, and every number of a call, is found inside a text."""
+    """Every needle, and every number of a call, is found inside longer text."""
     assert carries_needle(f"x{text}y")
     assert not carries_needle(f"{text[0]} {text[1:]}")
 
 
 def test_other_text_carries_no_needle():
-    """Neither numbers beside the needles nor words."""
+    """Words and numbers next to the needles' numbers aren't needles."""
     assert not any(carries_needle(text) for text in ("", "x", str(NUMBERS[0] + 3), str(NUMBERS[0] - 1)))
 
 
 def test_a_template_is_given_up_when_it_costs_too_much():
-    """Renderings beyond the limits aren't made, and the reason names the limit."""
+    """Beyond its limits, a prober renders nothing new, and its reason names the limit."""
     asked = prober()
     for number in range(400):
         asked.render([user(str(number))])

@@ -1,4 +1,4 @@
-"""Finding what a template refuses, and what is conceded for it."""
+"""Tests of the features that a template refuses, and of the concessions that help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORPHANS = "results without a call become user messages"
 
 
 def template(condition, refused):
-    """Return a template that raises for messages under a condition, or leaves them out."""
+    """Return a template that renders `refused` in place of messages that meet a condition."""
     one = f"{{% if {condition} %}}{refused}{{% else %}}{SAID}{{% endif %}}"
     return f"{TOOLS}{{% for m in messages %}}{one}{{% endfor %}}{ASKED}"
 
@@ -43,7 +43,7 @@ def template(condition, refused):
     ids=["nothing", "with tools", "everywhere", "without a name"],
 )
 def test_what_is_refused_where(source, refuses):
-    """Each feature that is refused, with what helps; where only tools make it so, for requests with tools; few renderings find it."""
+    """Analysis finds each refused feature with its concessions, in few renderings. Some features are refused only with tools."""
     analysis = ChatTemplate.from_string(source).analysis
     found = analysis.capabilities.refuses
 
@@ -52,7 +52,7 @@ def test_what_is_refused_where(source, refuses):
 
 
 def test_a_result_that_may_still_come_is_not_missing():
-    """A template that refuses a user after a call without its result takes the first of two results as it is."""
+    """The first of two results is rendered unchanged, even if the template refuses a user message after an unanswered call."""
     refused = "m.role == 'user' and loop.previtem and loop.previtem.tool_calls"
     chat = ChatTemplate.from_string(template(refused, "{{ raise_exception('no result') }}"))
     calls = [{"id": f"call0000{i}", "function": {"name": "now", "arguments": "{}"}} for i in range(2)]

@@ -1,4 +1,4 @@
-"""Each engine on a real socket: what it is asked, what is made of its answers, and what happens when it breaks."""
+"""Tests of each engine on a real socket: requests, answers and failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST = {"content": "", "stop": True, "stop_type": "eos", "tokens_evaluated": 7, 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of engine: how it is made, its path, `TEXTS` in its own form, and what it says of itself."""
+    """A kind of engine: its constructor, its path, `TEXTS` in its own form, and its other answers."""
 
     make: Callable[..., Backend]
     path: str
@@ -50,7 +50,7 @@ def job(**more: Any) -> Job:
 
 
 def with_engine(make: Callable[..., Backend], answers: dict[str, Any], act: Any, **server: Any) -> Any:
-    """Return what an action makes of a backend, before an engine on a socket with these answers; it is given both."""
+    """Call `act` with a backend and an engine that gives these answers, and return its result."""
 
     async def run() -> Any:
         async with EngineServer(answers, **server) as engine:
@@ -64,7 +64,7 @@ def with_engine(make: Callable[..., Backend], answers: dict[str, Any], act: Any,
 
 
 async def generated(kind: Kind, said: Any = None, *, work: Job | None = None, **server: Any):
-    """Return the engine, and the pieces or the error that came of a job."""
+    """Return the engine, and the pieces or the error from a job."""
     said = [kind.answer] if said is None else said
     pieces: list[Any] = []
     async with EngineServer({**kind.others, kind.path: said}, **server) as engine:
@@ -81,7 +81,7 @@ async def generated(kind: Kind, said: Any = None, *, work: Job | None = None, **
 @each_kind
 @pytest.mark.parametrize("size", [2, 10_000])
 def test_answer_is_whole(kind, size):
-    """The pieces add up to the text, and the engine's counts arrive, however the network cuts the bytes."""
+    """The pieces add up to the text, and the engine's counts arrive, however the network splits the bytes."""
     cut = [kind.answer[at : at + size] for at in range(0, len(kind.answer), size)]
 
     _, pieces = asyncio.run(generated(kind, cut))
@@ -96,7 +96,7 @@ def test_answer_is_whole(kind, size):
 
 @each_kind
 def test_answer_that_is_cut_is_an_error(kind):
-    """Cut anywhere, even where the connection ends in good order, the answer is not taken for a whole one."""
+    """A truncated answer is an error, even if the connection was closed properly."""
     last_word = kind.answer.rindex(b'"stop"}]}' if kind.path == "/v1/completions" else b"}")
     cuts = {*range(0, last_word, 37), *range(last_word - 15, last_word + 1)}
 
@@ -123,7 +123,7 @@ def test_complete_answer_needs_no_final_event(kind):
 
 @each_kind
 def test_byte_order_mark_is_skipped(kind):
-    """A byte order mark before the first event, even in several reads, is no part of the answer."""
+    """A byte order mark before the first event is skipped, even if it arrives in several reads."""
     _, pieces = asyncio.run(generated(kind, [b"\xef", 0.01, b"\xbb\xbf" + kind.answer]))
 
     assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
@@ -133,7 +133,7 @@ def test_byte_order_mark_is_skipped(kind):
     ("theirs", "ours"), [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("eos", "stop")]
 )
 def test_finish_reason_is_the_engines(theirs, ours):
-    """The finish reasons that clients know are passed on."""
+    """Finish reasons that clients know are passed on, and others become `stop`."""
     kind = KINDS["vllm"]
     _, pieces = asyncio.run(generated(kind, [kind.answer.replace(b'"stop"', f'"{theirs}"'.encode())]))
 
@@ -159,7 +159,7 @@ def test_keys_in_errors_of_engines_are_hidden(text, shown):
 
 
 def test_text_that_is_no_json_is_not_shown():
-    """A line that isn't JSON may be text of the model."""
+    """A line that isn't JSON isn't shown in errors, because it may be text of the model."""
     _, (error,) = asyncio.run(generated(KINDS["llama-server"], [b"data: a word that nobody may log\n\n"]))
 
     assert "nobody" not in f"{error} {error.message}"
@@ -168,7 +168,7 @@ def test_text_that_is_no_json_is_not_shown():
 @each_kind
 @pytest.mark.parametrize(("status", "transient"), [(500, False), (503, True), (400, False)])
 def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
-    """A status that is not a success is an error with the engine's own words; some may pass."""
+    """A status that isn't a success is an error with the engine's message. Some errors are transient."""
 
     async def refused(backend, _):
         backend._bos, backend._model, backend._incremental = "", "its-name", False  # nothing else is asked
@@ -182,7 +182,7 @@ def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
 
 @each_kind
 def test_engine_that_is_not_there_is_an_error_that_may_pass(kind):
-    """Without an engine the error says so, and the same job may be sent again."""
+    """An unreachable engine is a transient error, so the same job may be sent again."""
 
     async def asked(backend, _):
         assert "cannot be reached" in await backend.ready()
@@ -194,7 +194,7 @@ def test_engine_that_is_not_there_is_an_error_that_may_pass(kind):
 
 
 def asked(name: str, **more: Any) -> dict[str, Any]:
-    """Return what an engine is asked for a job."""
+    """Return the engine's request for a job."""
     engine, _ = asyncio.run(generated(KINDS[name], work=job(**more)))
     (body, headers), *_ = [(body, headers) for path, body, headers in engine.asked if path == KINDS[name].path]
     assert headers.items() >= {"authorization": "Bearer secret", "traceparent": "t"}.items()
@@ -204,7 +204,7 @@ def asked(name: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("row", corpus("asked"), ids=lambda row: row["engine"])
 def test_engine_is_asked(row):
-    """Special tokens stay, defaults are spelled out, there is no silent limit, and a grammar goes with the job."""
+    """The request keeps special tokens, sets all defaults, avoids the engine's own limit, and contains the grammar."""
     more = dict(row["job"])
     if more.pop("tag", False):
         more["grammar"] = EngineGrammar(dialect="structural_tag", text="{}")
@@ -229,7 +229,7 @@ def test_llama_server_is_given_triggers():
 
 
 def test_llama_server_gets_no_second_bos():
-    """The template's first token is left out where the engine adds it."""
+    """The template's first token is removed if the engine adds it."""
     kind = KINDS["llama-server"]
     first = TURN.prompt[:8]
     others = {"/tokenize": {"tokens": [{"id": 1, "piece": first}]}}
@@ -241,7 +241,7 @@ def test_llama_server_gets_no_second_bos():
 
 @pytest.mark.parametrize(("limit", "sent"), [(None, 700), (5000, 700), (5, 5)])
 def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
-    """Without a limit, or with one that does not fit, what fits after the prompt is asked for."""
+    """Without a limit, or with one that is too large, the limit is the room after the prompt."""
     others = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1000}]}, "/tokenize": {"count": 300}}
 
     engine, _ = asyncio.run(generated(replace(KINDS["vllm"], others=others), work=job(limit=limit)))
@@ -254,7 +254,7 @@ def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
     [(100_000, 99_990, 99_990), (100_000, None, 4096), (0, None, 4096), (2000, None, 1000), (0, 9000, 9000)],
 )
 def test_engine_that_cannot_count_gets_the_limit_that_was_asked(context, limit, sent):
-    """Only a context whose room is known changes `max_tokens`. Without a limit, there is a default."""
+    """`max_tokens` changes only if the room in the context is known. Without a limit, there is a default."""
     listed = {"/v1/models": {"data": [{"id": "m", "max_model_len": context}]}}
     kind = replace(KINDS["vllm"], make=MAKERS["openai"], others=listed)
 
@@ -264,7 +264,7 @@ def test_engine_that_cannot_count_gets_the_limit_that_was_asked(context, limit, 
 
 
 def test_prompt_that_does_not_fit_is_not_sent():
-    """A prompt that exceeds a known context is refused as the engine would refuse it."""
+    """A prompt that exceeds a known context is refused with the engine's own wording."""
     kind = replace(
         KINDS["vllm"],
         others={"/v1/models": {"data": [{"id": "m", "max_model_len": 300}]}, "/tokenize": {"count": 300}},
@@ -279,7 +279,7 @@ def test_prompt_that_does_not_fit_is_not_sent():
 
 @pytest.mark.parametrize("reason", [{"message": "its words", "status_code": 400}, {}])
 def test_request_that_is_given_up_is_an_error_with_the_engines_words(reason):
-    """SGLang says in the last frame of a stream why it does not answer."""
+    """SGLang's error in the last frame of a stream is passed on."""
     frame = sglang("", 0, {"type": "abort"} | reason)
 
     _, (error,) = asyncio.run(generated(KINDS["sglang"], [events(frame)]))
@@ -289,14 +289,14 @@ def test_request_that_is_given_up_is_an_error_with_the_engines_words(reason):
 
 
 def sglang_scored(*texts: str) -> dict[str, Any]:
-    """Return what SGLang says of tokens: theirs, and two alternatives to each."""
+    """Return SGLang's scores of tokens, each with two alternatives."""
     rows = [[-0.5, 7, text] for text in texts]
     return {"output_token_logprobs": rows, "output_top_logprobs": [[row, [-1.5, 8, "x"]] for row in rows]}
 
 
 @pytest.mark.parametrize("incremental", [False, True])
 def test_sglang_scores_each_token_once(incremental):
-    """Cumulative and incremental frames read alike; a token that holds half a character comes before its text."""
+    """Cumulative and incremental frames give the same scores. A token with half a character comes before its text."""
     kind = KINDS["sglang"]
     frames = [sglang("a", 1), sglang("a\ufffd", 2), sglang("aé", 3), sglang("aé", 4, {"type": "stop", "matched": 2})]
     scores = [["a"], ["a", "\ufffd"], ["a", "\ufffd", "\ufffd"], ["a", "\ufffd", "\ufffd", ""]]
@@ -319,7 +319,7 @@ def test_sglang_scores_each_token_once(incremental):
 
 
 def test_template_comes_from_llama_server():
-    """llama-server tells its template and its tokens."""
+    """llama-server provides its template and its tokens."""
     props = {"chat_template": "{{ bos_token }}x", "bos_token": "<s>", "eos_token": "</s>"}
     loaded = with_engine(MAKERS["llama-server"], {"/props": props}, lambda backend, _: backend.templates())
 
@@ -327,7 +327,7 @@ def test_template_comes_from_llama_server():
 
 
 def test_tokens_are_counted():
-    """Engines that count are asked; the others say that they do not."""
+    """Engines that can count do, and the others return None."""
     answers = {"/tokenize": {"tokens": [1, 2, 3], "count": 4}, "/v1/models": {"data": [{"id": "m"}]}}
     counts = [with_engine(make, answers, lambda backend, _: backend.count("text")) for make in MAKERS.values()]
 
@@ -335,7 +335,7 @@ def test_tokens_are_counted():
 
 
 def test_log_probabilities_take_one_form():
-    """llama-server's and vLLM's log probabilities come out in the form of chat completions."""
+    """Log probabilities of llama-server and vLLM have the form of chat completions."""
     llama, vllm = KINDS["llama-server"], KINDS["vllm"]
     token = {"id": 1, "token": "Hi", "logprob": -0.5, "bytes": [72, 105]}
     other = {"id": 2, "token": "Ho", "logprob": -1.5, "bytes": [72, 111]}
@@ -355,7 +355,7 @@ def test_log_probabilities_take_one_form():
 
 @each_kind
 def test_client_gets_the_engines_answer(kind):
-    """Through the gateway, OpenAI's client gets the engine's text and counts, and a broken engine is a 502."""
+    """OpenAI's client gets the engine's text and counts, and a broken engine is a 502."""
 
     async def answered(backend, engine):
         application = served(backend)
@@ -373,7 +373,7 @@ def test_client_gets_the_engines_answer(kind):
 
 
 class Kept:
-    """An engine that keeps connections open, and closes each after so many requests without saying so."""
+    """An engine that keeps connections open, and closes each without notice after a number of requests."""
 
     def __init__(self, requests: int) -> None:
         self.requests = requests
@@ -381,7 +381,7 @@ class Kept:
         self.jobs = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer requests, and drop the next one after the last."""
+        """Answer requests, and drop the first one beyond the limit."""
         self.connections += 1
         for _ in range(self.requests):
             try:
@@ -404,7 +404,7 @@ class Kept:
 
 @pytest.mark.parametrize(("requests", "connections"), [(100, 1), (2, 5)])
 def test_connection_is_used_again(requests, connections):
-    """Jobs one after the other share a connection. If it turns out to be closed, the job is sent over a new one, and is not lost."""
+    """Consecutive jobs share a connection. If it was closed, the job is sent over a new one."""
 
     async def run():
         engine = Kept(requests)
@@ -424,7 +424,7 @@ def test_connection_is_used_again(requests, connections):
 
 
 def test_job_is_not_sent_twice_over_a_new_connection():
-    """An engine that dies of a job gets it once for each attempt, since the connection was new."""
+    """An engine that crashes on a job over a new connection doesn't get the job again."""
     sent = []
 
     async def run():

@@ -1,4 +1,4 @@
-"""llama.cpp in this process with a random model: the real engine generates and masks."""
+"""Tests of llama.cpp in this process. The model is random, but the real engine generates and masks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def source() -> str:
 
 @pytest.fixture(scope="module")
 def gguf(tmp_path_factory):
-    """Return a file with a random model whose markers of calls are control tokens, which an engine strips unless it is told."""
+    """Return a file with a random model. Its call markers are control tokens, which an engine strips by default."""
     from random_gguf import write_gguf  # noqa: PLC0415 - only where its packages are
 
     path = tmp_path_factory.mktemp("gguf") / "random.gguf"
@@ -52,12 +52,12 @@ def served(**settings):
 
 @pytest.fixture(scope="module")
 def model(gguf):
-    """Return the model, on one thread, since several threads spin while they wait for each other."""
+    """Return the model with one thread, because several threads busy-wait for each other."""
     return served(backend="gguf", path=str(gguf), threads=1)
 
 
 def asked(model, *questions):
-    """Return the whole completions, as the client has validated them, or what streams of them."""
+    """Return the whole completions, or the choices of streamed ones, as the client has validated them."""
     from serving import openai_client  # noqa: PLC0415
 
     from unrender.gateway import app  # noqa: PLC0415
@@ -76,7 +76,7 @@ def asked(model, *questions):
 
 
 def released(model, work):
-    """Return what comes of some work, and let go of connections, which belong to one event loop; the model in this process stays."""
+    """Return the result of some work, and close the connections, which belong to one event loop. A model in this process stays loaded."""
 
     async def run():
         found = await work
@@ -88,7 +88,7 @@ def released(model, work):
 
 
 def ended(model, **request):
-    """Return the first choice of a few that came to an end, as layout may go on for long."""
+    """Return the first choice that ends before the token limit, because a random model may write whitespace for long."""
     for seed in range(6):
         (choice,) = asked(model, {"seed": seed, **request})[0].choices
         if choice.finish_reason != "length":
@@ -97,7 +97,7 @@ def ended(model, **request):
 
 
 def test_image_for_a_model_without_eyes_is_a_400(model):
-    """llama.cpp understands how an image comes beside a prompt, and says in its own words that this model takes none."""
+    """llama.cpp accepts an image next to a prompt, and reports that this model doesn't support images."""
     from serving import RED, SHOWING, browser  # noqa: PLC0415
 
     from unrender.gateway import app  # noqa: PLC0415
@@ -116,28 +116,28 @@ def test_image_for_a_model_without_eyes_is_a_400(model):
 
 
 def test_required_call_is_made(model):
-    """A required call is made in the tool's schema, by a model that knows nothing."""
+    """Even a random model makes a required call that follows the tool's schema."""
     (call,) = ended(model, tools=[TOOL], tool_choice="required", parallel_tool_calls=False).message.tool_calls
 
     assert json.loads(call.function.arguments)["city"] in CITIES
 
 
 def test_schema_is_kept(model):
-    """A response format is kept from the first token on."""
+    """The response format is enforced from the first token."""
     form = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA, "strict": True}}
 
     assert json.loads(ended(model, response_format=form).message.content)["city"] in CITIES
 
 
 def test_engine_is_tried(model):
-    """Tried, it holds to a grammar; the template writes no first token to be doubled."""
+    """The probe finds that the engine enforces a grammar. The template writes no first token that could be duplicated."""
     assert released(model, model.probe())
     assert (model.found.grammar, model.found.adds_bos) == (True, None)
 
 
 @pytest.mark.slow
 def test_free_answer_is_constrained_from_the_first_marker_on(model):
-    """The lazy grammar wakes at our trigger: what begins as a call of its own accord becomes a call of the tool."""
+    """The trigger starts the lazy grammar, so every call that the model begins is a call of the tool."""
     answers = asked(model, *({"tools": [TOOL], "seed": seed} for seed in range(12)))
 
     called = [answer.choices[0] for answer in answers if answer.choices[0].finish_reason == "tool_calls"]
@@ -147,7 +147,7 @@ def test_free_answer_is_constrained_from_the_first_marker_on(model):
 
 
 def test_same_seed_gives_the_same_answer(model):
-    """The seed decides; temperature 0 needs none; the engine counts tokens."""
+    """The same seed gives the same answer. With temperature 0, no seed is needed. The engine counts tokens."""
     for more in ({"seed": 3}, {"temperature": 0}):
         first, second = asked(model, *({"max_tokens": 12, **more} for _ in range(2)))
         assert first.choices[0].message.content == second.choices[0].message.content
@@ -157,7 +157,7 @@ def test_same_seed_gives_the_same_answer(model):
 
 
 def test_stream_adds_up_and_has_log_probabilities(model):
-    """Streamed and whole answers say the same, and tokens of the content come with alternatives."""
+    """A stream and a whole answer are equal, and tokens of the content have alternatives."""
     question = {"max_tokens": 20, "seed": 5, "logprobs": True, "top_logprobs": 2}
     chunks, whole = asked(model, {"stream": True, **question}, question)
 
@@ -170,7 +170,7 @@ def test_stream_adds_up_and_has_log_probabilities(model):
 
 
 def test_stop_text_ends_the_answer(model):
-    """A stop string of the client's ends the content before it."""
+    """A stop string of the client ends the content, which doesn't contain it."""
     question = {"seed": 2, "max_tokens": 60}
     whole = asked(model, question)[0].choices[0].message.content
     stop = next(character for character in whole[3:] if character.isascii() and character.isprintable())
@@ -179,7 +179,7 @@ def test_stop_text_ends_the_answer(model):
 
 
 def test_client_that_goes_frees_the_engine(model):
-    """The model stops when the client leaves, and is free for the next answer; a closed connection costs no job."""
+    """The model stops when the client leaves, and is free for the next answer."""
     from unrender.gateway.backends.backend import Job  # noqa: PLC0415
 
     turn = model.turns.template.prepare(HELLO)
@@ -189,19 +189,19 @@ def test_client_that_goes_frees_the_engine(model):
             return await anext(pieces)
 
     async def six():
-        # One answer that went on for all of its context would take minutes.
+        # An answer that fills the context would take minutes.
         return [await asyncio.wait_for(first(number), 20) for number in range(6)]
 
     assert len(released(model, six())) == 6
 
 
 def test_tokens_are_counted(model):
-    """A marker is one token, as the engine sees it."""
+    """A marker is one token, as in the engine."""
     assert released(model, model.backend.count("ab<tool_call>")) == 3
 
 
 def test_file_that_is_no_model_is_named(tmp_path):
-    """A file that is not a model is an error that names it."""
+    """A file that isn't a model is an error that names it."""
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     path = tmp_path / "bad.gguf"

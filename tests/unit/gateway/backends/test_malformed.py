@@ -1,4 +1,4 @@
-"""Engines that answer what they should not: whatever comes is pieces of the right types, or an `EngineError`."""
+"""Tests of malformed answers from engines. The result is always pieces of the right types, or an `EngineError`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRONG: list[Any] = [
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the place of every value in JSON, itself first."""
+    """Yield the path of every value in JSON, starting with the root."""
     yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
@@ -31,7 +31,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def put(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
-    """Return JSON with another value at a place."""
+    """Return JSON with the value at a path replaced."""
     if not path:
         return wrong
     copy = value.copy()
@@ -40,20 +40,20 @@ def put(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
 
 
 def frames(name: str, kind: Kind) -> list[Any]:
-    """Return the JSON of an answer's lines, with one that has log probabilities before them."""
+    """Return the JSON of an answer's lines, after one with log probabilities."""
     lines = [line.removeprefix(b"data: ") for line in kind.answer.split(b"\n")]
     return [ROWS[name]["scored"], *(json.loads(line) for line in lines if line[:1] == b"{")]
 
 
 def written(name: str, items: list[Any]) -> bytes:
-    """Return JSON as the engine writes it."""
+    """Return JSON in the engine's notation."""
     if name == "ollama":
         return b"".join(json.dumps(item).encode() + b"\n" for item in items)
     return b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in items) + b"data: [DONE]\n\n"
 
 
 async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) -> list[Piece | EngineError]:
-    """Return the pieces that came, and the error that ended them."""
+    """Return the pieces, and the error that ended them."""
     parts = [said[at : at + 50] for at in range(0, len(said), 50)]
     backend = kind.make(Scripted(parts, kind.others if others is None else others))
     found: list[Piece | EngineError] = []
@@ -66,7 +66,7 @@ async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) ->
 
 
 def check_types(found: list[Piece | EngineError]) -> None:
-    """Check the types of all that came."""
+    """Check the types of all pieces."""
     for item in found:
         if isinstance(item, EngineError):
             continue
@@ -83,7 +83,7 @@ def check_types(found: list[Piece | EngineError]) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_wrong_value_at_any_place_is_an_error_or_nothing(name):
-    """With any value at any place of any frame, what comes has the right types, or is an `EngineError`."""
+    """A wrong value at any place of any frame gives pieces of the right types, or an `EngineError`."""
     kind = KINDS[name]
     items = frames(name, kind)
 
@@ -99,7 +99,7 @@ def test_wrong_value_at_any_place_is_an_error_or_nothing(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_wrong_answer_of_another_path_is_an_error_or_nothing(name):
-    """So it is with what an engine says of its models, its tokens and its settings."""
+    """The same applies to the engine's answers about its models, tokens and settings."""
     kind = KINDS[name]
     known = {
         "/props": {"bos_token": "<s>"},
@@ -118,7 +118,7 @@ def test_wrong_answer_of_another_path_is_an_error_or_nothing(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_bytes_that_were_changed_are_an_error_or_text(name):
-    """With bytes changed, lost and doubled, and lines without end, nothing but an `EngineError` is raised."""
+    """Bytes that are changed, lost or duplicated, and endless lines, raise only `EngineError`."""
     kind, draw = KINDS[name], random.Random(5)
 
     async def run():

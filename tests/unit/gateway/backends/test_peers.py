@@ -1,6 +1,6 @@
 """Requests to vLLM and SGLang, validated by their own request classes.
 
-Optional: it runs where it is installed (`python3 scripts/run.py plugins`).
+These tests run only if the engines are installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ MODELS = {"/v1/models": {"data": [{"id": "m"}]}}
 
 
 def engine(kind, connection):
-    """Return an engine of a kind that speaks over a connection."""
+    """Return an engine of this kind that uses the given connection."""
     from engine_server import MAKERS  # noqa: PLC0415 - only where its packages are
 
     return MAKERS[kind](connection)
 
 
 def sent(kind, job, others=None):
-    """Return what an engine of a kind is sent for a job; `others` is what it says of itself."""
+    """Return the request that an engine of this kind gets for a job. `others` are the engine's other answers."""
     from engine_server import Scripted  # noqa: PLC0415
 
     return asyncio.run(engine(kind, Scripted([], others))._body(job))
 
 
 def jobs():
-    """Return a bare job, and one that asks for all that a job can."""
+    """Return a minimal job, and one with all options."""
     from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where its packages are
 
     from unrender.gateway.backends.backend import EngineGrammar, Job  # noqa: PLC0415
@@ -61,7 +61,7 @@ def jobs():
 
 
 def shown():
-    """Return a job with an image that asks for all that a job can, and the image."""
+    """Return a job with an image and all options, and the image."""
     from serving import RED, SHOWING  # noqa: PLC0415 - only where its packages are
 
     parts = [{"type": "text", "text": "Red?"}, {"type": "image_url", "image_url": {"url": RED}}]
@@ -70,7 +70,7 @@ def shown():
 
 @pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_takes_images_beside_tokens():
-    """VLLM's request class of tokens knows every field, with the values that were meant; its events are read as completions are."""
+    """Every field of a request is in vLLM's request class for tokens, with the right value. Its events are parsed like completions."""
     from engine_server import Scripted, events  # noqa: PLC0415
 
     protocol = importlib.import_module("vllm.entrypoints.scale_out.token_in_token_out.protocol")
@@ -112,7 +112,7 @@ def test_vllm_takes_images_beside_tokens():
 
 @pytest.mark.skipif(not installed("sglang"), reason="sglang is needed")
 def test_sglang_takes_images_beside_a_text():
-    """SGLang's request class takes the images as those of the one prompt."""
+    """SGLang's request class accepts the images as those of a single prompt."""
     torchless_vision.install()
     job, image = shown()
     request = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput(**sent("sglang", job))
@@ -125,7 +125,7 @@ def test_sglang_takes_images_beside_a_text():
 
 @pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_understands_every_field():
-    """VLLM's request class knows every field, and has the values that were meant."""
+    """Every field of a request is in vLLM's request class, with the right value."""
     request_class = importlib.import_module("vllm.entrypoints.openai.completion.protocol").CompletionRequest
     for job in jobs():
         body = sent("vllm", job, MODELS)
@@ -141,7 +141,7 @@ def test_vllm_understands_every_field():
 
 @pytest.mark.skipif(not installed("sglang"), reason="sglang is needed")
 def test_sglang_understands_every_field():
-    """SGLang's request class and its sampling parameters know every field, and have the values that were meant."""
+    """Every field of a request is in SGLang's request class or its sampling parameters, with the right value."""
     torchless_vision.install()
     request_class = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput
     sampling_class = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams

@@ -1,4 +1,4 @@
-"""vLLM with token ids in place of text, before a server that answers `/tokenize` and `/inference/v1/generate` as vLLM's code does."""
+"""Tests of vLLM with token ids. The server answers `/tokenize` and `/inference/v1/generate` as vLLM's code does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TURN = template().prepare(HELLO, tools=[TOOL])
 STOP = next(iter(TURN.stop))
 SPECIAL = {text: 200_000 + at for at, text in enumerate(dict.fromkeys([*TURN.preserved_tokens, *TURN.stop]))}
 SAMPLED = ((150_000, "It "), (150_001, "rains."), (SPECIAL[STOP], STOP))
-"""Tokens that the tokenizer below would never choose: it has one for each character."""
+"""Tokens that the tokenizer below never returns, because it has one token for each character."""
 SCHEMA = {
     "paths": {PATH: {}, "/tokenize": {}},
     "components": {"schemas": {"GenerateRequest": {"properties": {"token_ids": {}, "output_mode": {}}}}},
@@ -29,7 +29,7 @@ SCHEMA = {
 
 
 def encoded(text: str) -> list[int]:
-    """Return the ids of a text: special tokens have theirs, and so has each character."""
+    """Return the ids of a text. Each special token and each other character has one id."""
     ids = []
     while text:
         token = next((special for special in SPECIAL if text.startswith(special)), text[0])
@@ -55,7 +55,7 @@ def frame(id: int, text: str, finish: str | None = None) -> dict[str, Any]:
 
 
 def answered(sampled: Any = SAMPLED) -> bytes:
-    """Return what vLLM streams."""
+    """Return a stream as vLLM sends it."""
     *others, last = sampled
     frames = [*(frame(id, text) for id, text in others), frame(last[0], last[1], "stop")]
     return events(*frames, {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": len(sampled)}})
@@ -87,7 +87,7 @@ def sent(server: EngineServer) -> list[Any]:
 
 
 def test_ids_go_in_and_come_out():
-    """The prompt's ids, the grammar and the sampling are sent; texts, ids, log probabilities and usage come back."""
+    """The request has the prompt's ids, grammar and sampling. The answer has texts, ids, log probabilities and usage."""
 
     async def act(backend, server):
         grammar = EngineGrammar(dialect="structural_tag", text="{}")
@@ -110,7 +110,7 @@ def test_ids_go_in_and_come_out():
 
 
 def test_next_prompt_extends_the_sampled_ids():
-    """The ids of the next prompt begin with those of the last prompt and of its answer, and spell the whole prompt."""
+    """The next prompt's ids begin with those of the last prompt and its answer, and the rest is encoded."""
     text = "".join(text for _, text in SAMPLED)
     following = TURN.next(text, [{"role": "user", "content": "And tomorrow?"}])
 
@@ -126,7 +126,7 @@ def test_next_prompt_extends_the_sampled_ids():
 
 
 def test_token_that_says_more_than_its_text_is_not_continued():
-    """Behind a stop string vLLM cuts the text and not the token: the next prompt is encoded as a whole."""
+    """At a stop string, vLLM cuts the text but not the token, so the next prompt is encoded as a whole."""
     torn = (*SAMPLED[:2], (150_002, STOP))
     following = TURN.next("".join(text for _, text in torn), [{"role": "user", "content": "And tomorrow?"}])
 
@@ -150,7 +150,7 @@ OLDER = {
 
 @pytest.mark.parametrize("schema", OLDER.values(), ids=OLDER)
 def test_server_without_it_completes_text(schema):
-    """A server that has no such path, or answers with ids alone, is asked once, and then sent text."""
+    """A server without the path, or one that returns only ids, is checked once, and then gets text."""
     text = events({"choices": [{"text": "Hi", "token_ids": [5], "finish_reason": "stop"}]})
     answers = vllm(**{"/v1/completions": [text]})
     answers |= {"/openapi.json": schema if schema != [] else [b"[]"]}
@@ -168,7 +168,7 @@ def test_server_without_it_completes_text(schema):
 
 
 def test_leaving_closes_the_connection():
-    """Whoever leaves an answer closes the connection, which is how vLLM learns of it."""
+    """Leaving an answer closes the connection, so that vLLM stops generating."""
     first = events(frame(150_000, "It "), done=False)
 
     async def act(backend, server):
@@ -180,7 +180,7 @@ def test_leaving_closes_the_connection():
 
 
 def test_prompt_that_does_not_fit_is_not_sent():
-    """The ids say how long a prompt is: what does not fit is refused before it is sent."""
+    """The ids give the length of the prompt, so a prompt that doesn't fit is refused before it is sent."""
     models = {"data": [{"id": "m", "max_model_len": 5}]}
 
     async def act(backend, server):
@@ -193,7 +193,7 @@ def test_prompt_that_does_not_fit_is_not_sent():
 
 @pytest.mark.parametrize("tokens", [None, "ids", [1, "2"], [-1], [True], [2**32]])
 def test_tokens_that_are_none_are_an_error(tokens):
-    """An answer of the tokenizer that is no list of ids is the engine's error."""
+    """An answer of the tokenizer that isn't a list of ids is an engine error."""
 
     async def act(backend, _):
         with pytest.raises(EngineError, match="expected a list of token ids"):
@@ -203,7 +203,7 @@ def test_tokens_that_are_none_are_an_error(tokens):
 
 
 def test_ids_are_kept_within_their_bound():
-    """The ids that were used longest ago are dropped first."""
+    """The least recently used ids are dropped first."""
     text = "Fine."
     following = TURN.next(text, [{"role": "user", "content": "And?"}])
 
@@ -250,7 +250,7 @@ def test_only_special_tokens_are_markers(tokens, content, calls, size):
 
 
 def test_server_that_has_lost_the_path_is_checked_again():
-    """After an engine was restarted without the path, one request fails, and the next is sent as text."""
+    """If an engine restarts without the path, one request fails, and the next is sent as text."""
     text = events({"choices": [{"text": "Hi", "token_ids": [5], "finish_reason": "stop"}]})
     answers = vllm(**{"/v1/completions": [text]})
 
@@ -291,7 +291,7 @@ def test_a_client_gets_the_ids_that_were_sampled(stream, choices):
 
 
 def test_token_ids_that_an_engine_does_not_send_are_an_error():
-    """A training row without its ids would be of no use."""
+    """A training row without ids is useless, so this is an error."""
     answer = posted(served(Told("Hi.")), "/v1/chat/completions", json={"messages": HELLO, "return_token_ids": True})
 
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "return_token_ids")

@@ -1,4 +1,4 @@
-"""Chat Completions and Completions, judged by OpenAI's own client with strict validation."""
+"""Tests of Chat Completions and Completions with OpenAI's own client and strict validation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 
 
 def said(message):
-    """Return what a message says, without the ids, which are random."""
+    """Return the content, reasoning and calls of a message, without the ids, which are random."""
     calls = [(call.function.name, call.function.arguments) for call in message.tool_calls or ()]
     return message.content or "", getattr(message, "reasoning_content", None) or "", calls
 
@@ -28,7 +28,7 @@ def both(application, **request):
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_answer_is_read(size):
-    """Reasoning, content and calls come apart, however the engine cuts its text; no syntax is left in the content."""
+    """Reasoning, content and calls are separated, however the engine splits its text. The content has no call syntax."""
     engine = Told(chunked(ANSWER, size))
 
     whole, streamed = both(served(engine), tools=[TOOL])
@@ -40,14 +40,14 @@ def test_answer_is_read(size):
 
 
 def test_half_a_character_goes_through():
-    """Half a surrogate pair, which has no form in UTF-8, is an escape in the stream and in the whole answer."""
+    """A lone surrogate, which UTF-8 can't encode, is escaped in streams and whole answers."""
     for stream in (True, False):
         answer = posted(served(Told("a\ud800b")), "/v1/chat/completions", json={"messages": HELLO, "stream": stream})
         assert (answer.status_code, "a\\ud800b" in answer.text) == (200, True)
 
 
 def test_several_choices_are_kept_apart():
-    """Each of n choices has its own text, whole and streamed, and the usage is that of all."""
+    """Each of n choices has its own text, streamed or not, and the usage adds up over all choices."""
     application = served(Sampler())
 
     whole, streamed = both(application, n=3, seed=7)
@@ -74,7 +74,7 @@ def test_choice_is_enforced():
 
 
 def test_stop_text_ends_the_content():
-    """A stop string cuts the content, across pieces, not the reasoning; the engine is told to stop."""
+    """A stop string ends the content, even across pieces, but not the reasoning. The engine then stops."""
     engine = Told(chunked("<think>\nno STOP here\n</think>\nOne STOP two" + " more" * 50, 3))
 
     whole, streamed = both(served(engine), stop="STOP")
@@ -85,7 +85,7 @@ def test_stop_text_ends_the_content():
 
 
 def test_truncated_call_is_no_call():
-    """A call that the limit cuts off is not among the calls, and the reason is `length`, as the client understands."""
+    """A call that the limit cuts off is dropped, and the finish reason is `length`."""
     engine = Told([CALL[:40], Piece("", 0, "length")])
 
     whole = openai_of(served(engine)).chat.completions.create(model="m", messages=HELLO, tools=[TOOL])
@@ -97,7 +97,7 @@ def test_truncated_call_is_no_call():
 
 
 def test_logprobs_are_those_of_the_content():
-    """With a parser at work, the log probabilities are those of the content's tokens, whole and streamed."""
+    """Only tokens of the content have log probabilities, streamed or not."""
     tokens = ["<think>", "\n", "Rain", "?", "\n", "</think>", "\n", "It ", "rains", ".", "<|end|>"]
     pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
     engine = Told(pieces)
@@ -109,7 +109,7 @@ def test_logprobs_are_those_of_the_content():
 
 
 def test_logprobs_that_come_before_their_text_wait_for_it():
-    """Halves of characters, and all tokens of an engine that holds text back, are told once their text is there."""
+    """Log probabilities of half characters, or of text that an engine holds back, are sent with their text."""
     said = [("", ["\ufffd"]), ("é", ["\ufffd"]), ("", ["It"]), ("I", [" is"]), ("t is", []), ("<|end|>", ["<|end|>"])]
     pieces = [
         Piece(
@@ -125,12 +125,12 @@ def test_logprobs_that_come_before_their_text_wait_for_it():
         (choice,) = completion.choices
         assert choice.message.content == "éIt is"
         assert [item.token for item in choice.logprobs.content] == ["\ufffd", "\ufffd", "It", " is"]
-        # The halves have no bytes of their own here; a client joins the bytes of all tokens.
+        # The halves have no bytes of their own here. A client joins the bytes of all tokens.
         assert b"".join(bytes(item.bytes) for item in choice.logprobs.content).decode() == "éIt is"
 
 
 def test_what_has_no_effect_is_named():
-    """Parameters that nothing heeds are named in a header and in the body, streamed or not."""
+    """Ignored parameters are named in a header and in the body, streamed or not."""
     request = {"messages": HELLO, "top_k": 3, "logit_bias": {"1": 2}, "store": False, "tools": [{"type": "web_search"}]}
 
     answer, stream = (
@@ -146,7 +146,7 @@ def test_what_has_no_effect_is_named():
 
 @pytest.mark.parametrize("row", corpus("refusals"), ids=lambda row: row["path"])
 def test_mistake_is_named(row):
-    """Mistakes in a request give a 4xx in the API's own shape, which names the field where the API can."""
+    """A mistake in a request is a 4xx in the API's own form, and names the field if possible."""
     answer = posted(served(Told("Hi")), row["path"], json=row["body"])
 
     assert answer.status_code == row["status"]
@@ -155,6 +155,6 @@ def test_mistake_is_named(row):
 
 
 def test_openai_client_raises_its_own_errors():
-    """OpenAI's client understands the refusal."""
+    """OpenAI's client raises its own exception for the error."""
     with pytest.raises(openai.NotFoundError, match="expected one of"):
         openai_of(served()).chat.completions.create(model="other", messages=HELLO)

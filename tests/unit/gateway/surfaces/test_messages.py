@@ -1,4 +1,4 @@
-"""Messages, judged by Anthropic's own client with strict validation."""
+"""Tests of Messages with Anthropic's own client and strict validation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def asked(engine, **request):
 
 
 def test_blocks_follow_each_other():
-    """Thinking, text and a call are blocks in this order; thinking is signed, and the reason is `tool_use`."""
+    """Thinking, text and a call are blocks in this order. Thinking is signed, and the stop reason is `tool_use`."""
     whole, streamed = both(Told(chunked(ANSWER, 5)), tools=[TOOL])
 
     expected = [("thinking", "Rain?"), ("text", "I'll look."), ("tool_use", ("get_weather", {"city": "Paris"}))]
@@ -45,7 +45,7 @@ def test_blocks_follow_each_other():
 
 
 def test_reasons_and_usage():
-    """A stop sequence is named, a limit is `max_tokens`, and cached tokens are apart from the others."""
+    """A stop sequence is named, the limit is `max_tokens`, and cached tokens are counted separately."""
     cut = Told(["Hi STOP", Piece("", 0, "stop")])
     counted = Told(["Hi", Piece("", 0, "length", Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5))])
 
@@ -59,7 +59,7 @@ def test_reasons_and_usage():
 
 
 def test_prefilled_answer_is_gone_on_with():
-    """An answer continues the assistant's last message and holds only the new text."""
+    """An answer continues the assistant's last message, and contains only the new text."""
     engine = Told(" blue.<|end|>")
     messages = [*HELLO, {"role": "assistant", "content": "The sky is"}]
 
@@ -70,7 +70,7 @@ def test_prefilled_answer_is_gone_on_with():
 
 
 def test_thinking_is_switched():
-    """`thinking` sets the template's switch; a budget that nobody keeps is named."""
+    """`thinking` sets the template's switch. An unsupported budget causes a warning."""
 
     def begun(**thinking):
         engine = Told("Hi")
@@ -85,14 +85,14 @@ def test_thinking_is_switched():
 
 
 def test_tokens_are_counted():
-    """`count_tokens` asks the engine, with the prompt that it would get."""
+    """`count_tokens` returns the engine's count for the rendered prompt."""
     counted = anthropic_of(served(Told("Hi"))).messages.count_tokens(model="m", messages=HELLO)
 
     assert counted.input_tokens == len(template().prepare(HELLO).prompt.split())
 
 
 def test_client_raises_its_own_errors():
-    """Anthropic's client understands a gateway that is full."""
+    """Anthropic's client raises its own exception for a gateway that is full."""
     client = anthropic_of(served(Told("Hi"), limits=GatewayLimits(max_streams=0)))
 
     with pytest.raises(anthropic.APIStatusError) as caught:
@@ -103,7 +103,7 @@ def test_client_raises_its_own_errors():
 
 
 def test_stream_begins_with_the_cost_of_the_prompt():
-    """The first event says how many tokens the prompt is, as the engine counts; what names the caller is not a parameter."""
+    """The first event has the engine's count of the prompt's tokens. `metadata` isn't reported as ignored."""
     engine = Told("Hi")
 
     answer = asked(engine, stream=True, metadata={"user_id": "u"})

@@ -1,4 +1,4 @@
-"""Responses, judged by OpenAI's own client with strict validation, and by Open Responses' published document."""
+"""Tests of Responses with OpenAI's own client, strict validation, and the published schema of Open Responses."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def both(engine, **request):
 
 
 def read_back(items):
-    """Return the first message that items come to."""
+    """Return the first message that items are converted to."""
     engine = Told("Hi")
     assert posted(served(engine), "/v1/responses", json={"input": items}).status_code == 200
     return engine.jobs[0].messages[0]
 
 
 def events(application, **request):
-    """Return the events as they are on the wire."""
+    """Return the events of a stream."""
     answer = posted(application, "/v1/responses", json={"input": "Hello", "stream": True} | request)
     frames = [frame.split("\n") for frame in answer.text.strip().split("\n\n")]
     found = [json.loads(data.removeprefix("data: ")) for _, data in frames]
@@ -52,7 +52,7 @@ def events(application, **request):
 
 
 def test_events_come_in_order():
-    """The events of reasoning, text and a call come in OpenAI's order, and are numbered without a gap."""
+    """The events of reasoning, text and a call have OpenAI's order, and are numbered without gaps."""
     found = events(served(Told(ANSWER)), tools=[FLAT])
 
     kinds = [kind.removeprefix("response.") for kind, _ in itertools.groupby(event["type"] for event in found)]
@@ -69,7 +69,7 @@ def test_events_come_in_order():
 
 
 def test_custom_tool_streams_its_text():
-    """A custom tool's input streams as text, and the item holds all of it."""
+    """A custom tool's input streams as text, and the item contains all of it."""
     tool: Any = {"type": "custom", "name": "run", "description": "Run code."}
     text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb \\"c\\""}}\n</tool_call>'
 
@@ -82,7 +82,7 @@ def test_custom_tool_streams_its_text():
 
 
 def test_cut_off_answer_is_incomplete():
-    """At the limit the response is incomplete, and a call that was cut off is not a part of the output."""
+    """At the limit the response is incomplete, and its output lacks the call that was cut off."""
     usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
     engine = Told(["Wait.\n" + CALL[:40], Piece("", 0, "length", usage)])
 
@@ -98,7 +98,7 @@ def test_cut_off_answer_is_incomplete():
 
 
 def test_summary_of_reasoning_is_what_was_thought():
-    """Clients that ask for a summary get the reasoning as one, which they send back as it is."""
+    """A requested summary contains the reasoning, and clients send it back unchanged."""
     thought = "<think>\nRain?\n</think>\nYes."
     found = checked(
         served(Told(chunked(thought, 3))), reasoning={"summary": "auto"}, include=["reasoning.encrypted_content"]
@@ -121,7 +121,7 @@ def test_summary_of_reasoning_is_what_was_thought():
 @pytest.mark.parametrize("summary", [None, "auto"])
 @pytest.mark.parametrize("last", [EngineError("cut off"), Piece("", 0, "length")])
 def test_items_that_were_begun_are_in_the_response(text, summary, last):
-    """However an answer ends, its response holds every item that was added to it, with what was said of it last."""
+    """A response contains every item that its stream began, in its last state, however the answer ends."""
     application = served(Told([*chunked(text, 4), last]), tool_calls="streamed")
 
     found = checked(application, tools=[FLAT], reasoning={"summary": summary})
@@ -135,7 +135,7 @@ def test_items_that_were_begun_are_in_the_response(text, summary, last):
 
 
 def test_broken_engine_fails_the_response():
-    """An engine that breaks off in the middle ends the stream with `response.failed`."""
+    """An engine that fails during an answer ends the stream with `response.failed`."""
     found = events(served(Told(["Hi", EngineError("cut off")])))
 
     assert found[-1]["type"] == "response.failed"
@@ -144,7 +144,7 @@ def test_broken_engine_fails_the_response():
 
 @pytest.mark.parametrize("row", corpus("asks"), ids=lambda row: row["api"])
 def test_request_becomes_an_ask(row):
-    """Blocks and items become messages in OpenAI's form; reasoning, text and calls that follow each other are one message."""
+    """Blocks and items become messages in OpenAI's form. Consecutive reasoning, text and calls are one message."""
     engine, ask = Told("Hi", capabilities=EngineCapabilities(obeys=True)), row["ask"]
     tool = {"name": "f", "input_schema": {"type": "object"}}
     more = {"tools": [tool]} if "tool_choice" in row["body"] else {}
@@ -161,7 +161,7 @@ def test_request_becomes_an_ask(row):
 
 
 def test_output_can_be_sent_back():
-    """Output items, reasoning included, are input of the next request as they are, and mean the same message."""
+    """Output items, including reasoning, can be sent back unchanged, and give the same message."""
     include = ["reasoning.encrypted_content"]
     whole, _ = both(Told(ANSWER), tools=[FLAT], include=include)
     output = [item.model_dump(exclude_none=True) for item in whole.output]
@@ -188,7 +188,7 @@ def test_schema_is_kept():
 
 
 def test_what_has_no_effect_is_named():
-    """Parameters without effect, tools of other kinds and a wish to store are named."""
+    """Ignored parameters, unsupported tools and `store` are named in warnings."""
     request = {"store": True, "text": {"verbosity": "low"}, "tools": [{"type": "web_search"}]}
 
     found = events(served(Told("Hi")), **request)
@@ -198,7 +198,7 @@ def test_what_has_no_effect_is_named():
 
 
 def test_deltas_carry_their_log_probabilities():
-    """Log probabilities come with the text that they belong to, and all of them at its end."""
+    """Log probabilities come with their text, and the last event of the text has all of them."""
     tokens = ["It ", "rains", "."]
     pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
     include = ["message.output_text.logprobs"]
@@ -215,13 +215,13 @@ RENAMED = {
     "response.reasoning_text.delta": "response.reasoning.delta",
     "response.reasoning_text.done": "response.reasoning.done",
 }
-"""Names that OpenAI's clients read and that differ from the published ones."""
+"""Events whose names in OpenAI's clients differ from the published ones."""
 FORMATS = ("json-tags", "tagged-key", "python-calls", "channels", "forced-open", "bracket-id", "")
 
 
 @cache
 def models() -> dict[str, type[BaseModel]]:
-    """Return the model of each type of event."""
+    """Return the pydantic model of each event type."""
     found: dict[str, type[BaseModel]] = {}
     for name in dir(published):
         if name.endswith("StreamingEvent"):
@@ -239,7 +239,7 @@ def check_event(event: dict[str, Any]) -> None:
 
 
 def checked(application, **request):
-    """Check and return the events of a request, and check the whole answer to it."""
+    """Check the events and the whole answer of a request. Returns the events."""
     found = events(application, **request)
     assert found, "no event was streamed"
     for event in found:
@@ -252,7 +252,7 @@ def checked(application, **request):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_bodies_and_events_are_the_published_ones(name):
-    """In every format every event and every body is valid by the published document, whatever the request says."""
+    """In every format, events and bodies are valid under the published schema."""
     turn = template(name).prepare([{"role": "user", "content": "Hello"}], tools=[TOOL])
     requests: list[dict[str, Any]] = [
         {"tools": [FLAT], "instructions": "Be brief.", "tool_choice": "auto", "max_output_tokens": 500},
@@ -263,7 +263,7 @@ def test_bodies_and_events_are_the_published_ones(name):
 
 
 def test_every_ending_is_published():
-    """Answers that are cut off, broken off, or stored end in a published event as well."""
+    """Answers that are truncated, fail or are stored also end in a published event."""
     endings = {
         "response.incomplete": Told(["Wait.", Piece("", 0, "length")]),
         "response.failed": Told(["Wait.", EngineError("cut off")]),
@@ -274,6 +274,6 @@ def test_every_ending_is_published():
 
 
 def test_judge_refuses_what_is_wrong():
-    """The judge is one: events without a field that is required are refused."""
+    """The check itself refuses an event without a required field."""
     with pytest.raises(ValueError, match="sequence_number"):
         check_event({"type": "response.output_text.delta", "delta": "x"})

@@ -1,4 +1,4 @@
-"""Custom tools between text and JSON."""
+"""Tests of custom tools, whose input is text in the API and JSON in the prompt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER: dict[str, Any] = {
 
 
 def called(arguments, size):
-    """Return the input of a custom tool's call, streamed by an engine in pieces of this size."""
+    """Return the input of a custom tool's call, which the engine streams in pieces of a given size."""
     text = f'<tool_call>\n{{"name": "run", "arguments": {arguments}}}\n</tool_call>'
     begin = text.index(arguments)
     pieces = [text[:begin], *chunked(arguments, size), text[begin + len(arguments) :]]
@@ -34,7 +34,7 @@ def called(arguments, size):
 
 
 def asked(path, **request):
-    """Return the request that an engine is told of, and the client's warnings."""
+    """Return the engine's request, and the client's warnings."""
     engine = Told("Hi", capabilities=EngineCapabilities(obeys=True))
     answer = posted(served(engine), path, json=request)
     assert answer.status_code == 200
@@ -44,7 +44,7 @@ def asked(path, **request):
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("escaped", [True, False])
 def test_text_streams_out_of_json(text, escaped):
-    """However the JSON is cut, the text comes out, and nothing of it is taken back."""
+    """The text is extracted from the JSON, however it is split, and no part is taken back."""
     arguments = json.dumps({"input": text}, ensure_ascii=escaped)
     for size in SIZES:
         assert called(arguments, size) == text
@@ -52,7 +52,7 @@ def test_text_streams_out_of_json(text, escaped):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_call_comes_back_as_json(text):
-    """A call of a custom tool that is sent back is a call of a function with the text as its one argument."""
+    """A custom tool's call in the history becomes a function call, with the text as its only argument."""
     call = {"id": "a", "type": "custom", "custom": {"name": "run", "input": text}}
     engine = Told("Hi")
     answer = {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -66,7 +66,7 @@ def test_call_comes_back_as_json(text):
 
 @pytest.mark.parametrize("arguments", ['{"inputs": "a"}', '{"input": 5}', '{ "x": {"input": "a"}}'])
 def test_arguments_without_the_text_stay_as_they_are(arguments):
-    """Arguments of another shape are not lost, however they are cut."""
+    """Arguments of another shape are passed on unchanged, however they are split."""
     for size in SIZES:
         assert called(arguments, size) == arguments
 
@@ -85,7 +85,7 @@ def test_regular_expression_constrains_the_input():
 
 
 def test_custom_tools_may_be_among_the_allowed():
-    """A choice, and a list of allowed tools, may name custom tools, nested as in Chat Completions or flat as in Responses."""
+    """A tool choice or a list of allowed tools may name custom tools, in the form of either API."""
     choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [RUN]}}
     flat = {"type": "allowed_tools", "mode": "required", "tools": [FLAT]}
     other = {"type": "function", **OTHER["function"]}
@@ -98,7 +98,7 @@ def test_custom_tools_may_be_among_the_allowed():
 
 
 def test_lark_grammar_is_described_and_not_enforced():
-    """The model reads a Lark grammar in the tool's description, and the client gets a warning."""
+    """A Lark grammar is part of the tool's description, and the client gets a warning."""
     form = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"'}
 
     request, warnings = asked(RESPONSES, input="Hello", tools=[FLAT | {"format": form}])
