@@ -185,7 +185,7 @@ async def _verl_conversations(model: Any, tokenizer: Any, samples: int) -> list[
 
     def loop() -> Any:
         made = object.__new__(ToolAgentLoop)  # Its constructor needs verl's servers.
-        made.tokenizer, made.processor, made.server_manager = tokenizer, None, Engine()
+        made.tokenizer, made.processor, made.mm_processor_kwargs, made.server_manager = tokenizer, None, None, Engine()
         made.continuous_token_builder = wiring.create_continuous_token_builder(tokenizer, hf_model_type="unknown")
         made.tool_parser = ToolParser.get_tool_parser("unrender", tokenizer)
         made.tools, made.tool_schemas = {"get_temperature": Temperature()}, [schema]

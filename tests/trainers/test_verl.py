@@ -181,7 +181,7 @@ def loop_of(tokenizer: Any, monkeypatch: pytest.MonkeyPatch, answers: list[list[
             return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **more)
 
     loop = object.__new__(ToolAgentLoop)  # Its constructor needs verl's servers.
-    loop.tokenizer, loop.processor = tokenizer, None
+    loop.tokenizer, loop.processor, loop.mm_processor_kwargs = tokenizer, None, None
     loop.server_manager = Engine()
     loop.continuous_token_builder = wiring.create_continuous_token_builder(tokenizer, hf_model_type="unknown")
     loop.tool_parser = VerlToolParser.get_tool_parser("unrender", tokenizer)

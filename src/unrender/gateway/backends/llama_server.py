@@ -59,7 +59,7 @@ class LlamaServer(HttpEngine):
         self._process = process
         self._bos: str | None = None
         """BOS token that the engine adds to every prompt; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of)
+        self._prompt_ids = PromptIds(self._tokens_of, strips_stop=True)
 
     @property
     def capabilities(self) -> EngineCapabilities:

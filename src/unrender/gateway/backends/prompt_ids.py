@@ -23,10 +23,20 @@ _SIZE = 4
 
 
 class PromptIds:
-    """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS."""
+    """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS.
 
-    def __init__(self, tokenize: Callable[[str], Awaitable[list[int]]], *, most: int = MAX_FILE // _SIZE) -> None:
+    `strips_stop` is True for an engine that removes the stop string from the text, but not from the ids.
+    """
+
+    def __init__(
+        self,
+        tokenize: Callable[[str], Awaitable[list[int]]],
+        *,
+        most: int = MAX_FILE // _SIZE,
+        strips_stop: bool = False,
+    ) -> None:
         self._tokenize = tokenize
+        self._strips_stop = strips_stop
         self._most = most
         self._count = 0
         self._kept: OrderedDict[bytes, array[int]] = OrderedDict()
@@ -80,9 +90,11 @@ class PromptIds:
         """Store the ids of a finished answer, unless the last token may contain more text than the answer."""
         # The ids may contain more than the text, because an engine cuts the text after a stop string, but not the token: the token `END.`
         # leaves the text `END`.
-        for stop in turn.stop:
-            if text.endswith(stop) and await self._id(stop) != ids[-1]:
-                return
+        last = {stop: await self._id(stop) for stop in turn.stop}
+        if any(text.endswith(stop) and id != ids[-1] for stop, id in last.items()):
+            return
+        if self._strips_stop and None in last.values() and ids[-1] not in await self.special(turn):
+            return
         key = _digest(turn.prompt + text)
         self._count -= len(self._kept.pop(key, ()))
         self._kept[key] = array("I", [*prompt, *ids])
