@@ -378,7 +378,11 @@ class Judge:
             if ending not in shown.tail:
                 self.skipped["a thought without an end"] += 1
                 return
-            yield case("cut at its last word", "", *_without_layout(behind, ending))
+            # Once reasoning has ended, `<think>` without an end is content. Such an answer isn't cut in a thought.
+            if self.turn(basis).parse(shown.text).reasoning.strip() == shown.said.thought:
+                yield case("cut at its last word", "", *_without_layout(behind, ending))
+            else:
+                self.skipped["a cut thought that is read as content"] += 1
             if any(end in ending for end in self.ends):
                 return
         yield case("whole", closers, rest)
@@ -460,7 +464,8 @@ class Judge:
                 yield from self._cut_as_text(replace(base, answer=text))
         if shown.said.thought:
             text = shown.text[: shown.text.find(THOUGHT) + len(THOUGHT)]
-            for end in self.ends:
+            open_thought = THOUGHT in self.turn(base).parse(text).reasoning
+            for end in self.ends if open_thought else ():
                 if end not in self._format.reasoning.end:
                     yield replace(base, label=f"{base.label}{end} in the thought", answer=text + end)
 

@@ -13,9 +13,23 @@ from random import Random
 
 from judge.outcome import Outcome
 
-from unrender import ArgumentsText, ContentText, Event, Parser, ReasoningText, Turn
+from unrender import ArgumentsText, ContentText, Event, Malformed, Parser, ReasoningText, Turn
 from unrender.testing import numbered_id
 from unrender.token_ids import TokenParser
+
+_MENTIONED = ("an unquoted call", "marker of reasoning")
+"""Words of the events that report a marker as text: of a quoted call, or of reasoning that has no start or no end."""
+
+
+def is_mention(event: Event) -> bool:
+    """Return whether an event reports that a marker is text."""
+    return isinstance(event, Malformed) and any(words in event.expected for words in _MENTIONED)
+
+
+def unreported(outcome: Outcome) -> Outcome:
+    """Return the message, and the events that report nothing."""
+    said = [event for event in outcome.events if not isinstance(event, Malformed)]
+    return Outcome(tuple(_joined(said)), outcome.message, ())
 
 
 def _parser(turn: Turn) -> Parser:
@@ -107,10 +121,14 @@ class Letters:
         options = [*map(re.escape, self.special), "."]
         self._tokens = re.compile("|".join(options), re.DOTALL)
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids, preferring the longest special token."""
-        found = self._tokens.findall(text)
-        return [(1 << 24) + self.special.index(token) if token in self.special else ord(token) for token in found]
+    def encode(self, text: str, spelled: Sequence[range] = ()) -> list[int]:
+        """Return the ids, preferring the longest special token, except where it begins in a range of `spelled`."""
+        ids: list[int] = []
+        for found in self._tokens.finditer(text):
+            token = found[0]
+            is_token = token in self.special and not any(found.start() in of for of in spelled)
+            ids += [(1 << 24) + self.special.index(token)] if is_token else map(ord, token)
+        return ids
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         """Return the text of `ids`."""
@@ -121,7 +139,11 @@ def _as_tokens(turn: Turn, text: str, _: Random) -> Outcome:
     parser, tokenizer = _parser(turn), Letters(turn.format.preserved_tokens)
     special = range(1 << 24, (1 << 24) + len(tokenizer.special))
     reader = TokenParser(parser, tokenizer, special_ids=special)
-    events = [event for id in tokenizer.encode(text) for event in reader.feed(id)]
+    # A special token counts where the same text is a mention. So if a text mentions markers, its ids spell all that is read as text.
+    read = whole(turn, text)
+    spans = read.spans if any(map(is_mention, read.events)) else ()
+    spelled = [range(span.start, span.end) for span in spans if span.role.value in ("content", "reasoning")]
+    events = [event for id in tokenizer.encode(text, spelled) for event in reader.feed(id)]
     return _outcome(parser, [*events, *reader.finish()])
 
 

@@ -10,7 +10,7 @@ and the Format as data. Its laws hold for every Format, every text and every way
 - the text under a complete call's spans of arguments is in its arguments, which are one JSON object (`arguments`);
 - events add up to the message, and every way of feeding gives the same result (`feeding`).
 
-The exceptions have names: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, `QUOTED`, and `SAME` in `arguments`.
+The exceptions have names: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, and `SAME` in `arguments`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from random import Random
 from typing import Any
 
 from judge.arguments import argued, named
-from judge.feeding import WAYS, whole
+from judge.feeding import WAYS, is_mention, unreported, whole
 from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import ChatTemplate, ContentText, Malformed, ReasoningText, Turn
@@ -37,10 +37,6 @@ PASSED_OVER = re.compile(r"""(?:"[^"\\]{0,200}"|'[^'\\]{0,200}'|\w+)\s*:\s*""")
 """The name of an envelope's field. If the parser has no use for its value, both are skipped."""
 REPORTED = "another"
 """A word in the event for a repeated field, which is skipped with its value."""
-QUOTED = "an unquoted call"
-"""Words in the event for a quoted call. If its marker is known to be a special token, the call counts."""
-MENTIONED = "marker of reasoning"
-"""Words in the event for a reasoning marker that is text. If it's known to be a special token, it counts."""
 _VALUE = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+\w.]+|[\[{](?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*[\]}]""")
 """A text, a word or a flat list, whether it's JSON or not."""
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -63,11 +59,17 @@ def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
     argued(turn.format, outcome, text)
     named(outcome, text)
     reported = [event for event in outcome.events if isinstance(event, Malformed) and not event.ends_reasoning]
-    quoted = any(words in event.expected for event in reported for words in (QUOTED, MENTIONED))
+    mentions = [*map(is_mention, reported)]
     for name, way in WAYS.items():
-        if quoted and name == "token ids":
+        # As a token, a marker inside a damaged call ends the call elsewhere.
+        if name == "token ids" and any(mentions) and not all(mentions):
             continue
-        same(name, outcome, way(turn, text, Random(seed)))
+        found = way(turn, text, Random(seed))
+        # Spelled in ordinary tokens, a mentioned marker is no marker at all. So what is reported differs, and what is said doesn't.
+        if name == "token ids" and any(mentions):
+            same(name, unreported(outcome), unreported(found))
+        else:
+            same(name, outcome, found)
     return outcome
 
 

@@ -102,6 +102,7 @@ def make_writer(
     variables: Mapping[str, Any],
     *,
     tool_format: str,
+    describe_tools: bool,
     documents: Sequence[Any] | None,
     beside: Template,
 ) -> Writer:
@@ -110,6 +111,8 @@ def make_writer(
     `beside` is the model's other template: if `template` is for requests without tools, the one for requests with tools, and vice versa.
     """
     plan, format, ending = _planned(template, format, capabilities, tool_format, offered=bool(offer.tools))
+    if not describe_tools:
+        plan = replace(plan, offers=False, withholds=True)
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
     asked = resolve_kwargs(variables, template, capabilities, tools=offered, documents=documents, beside=beside)
     return Writer(

@@ -13,7 +13,7 @@ from byte_tokenizer import byte_level
 from unrender import ChatTemplate, Policy, RequestError
 from unrender.errors import ExtendError, TokenizerError
 from unrender.token_ids import PromptEncoder
-from unrender.training import Rollout
+from unrender.training import Rollout, extend_all
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 SPECIAL = (
@@ -353,3 +353,80 @@ def test_a_row_for_each_prompt_that_was_rendered(tokenizer):
     assert pickle.loads(pickle.dumps(rollout)).split() == [first, second]
     with pytest.raises(RequestError, match=r"2 prompts; use split\(\)"):
         rollout.row()
+
+
+def test_a_batch_goes_on_where_it_can(rollout, tokenizer):
+    """An error of one conversation is returned and changes nothing; one without messages has ended."""
+    good, cut, over = batch = [rollout.fork() for _ in range(3)]
+    for branch, answer in zip(batch, (CALL + "<|end|>", CALL[:-30], "Hi<|end|>"), strict=True):
+        message = branch.sampled(tokenizer.encode(answer).ids)
+    before = [branch.ids for branch in batch]
+    results = [{"role": "tool", "content": "sunny"}]
+
+    errors = extend_all(batch, [results, [{"role": "user", "content": "Go on."}], []])
+
+    assert [getattr(error, "reason", None) for error in errors] == [None, "call", None]
+    assert (good.turn.prompt.endswith("<|tool|>sunny<|end|><|assistant|>"), good.ids == before[0]) == (True, False)
+    assert [cut.ids, over.ids] == before[1:]
+    assert message.content == "Hi"
+    assert extend_all([cut], [[{"role": "user", "content": "Go on."}]], unfinished="text") == [None]
+    with pytest.raises(RequestError, match="a list for each of 3 rollouts, found 1"):
+        extend_all(batch, [results])
+
+
+SHOWING = SOURCE.replace(
+    "{{ message.content }}",
+    "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
+    "{% if part.type == 'text' %}{{ part.text }}{% else %}<|image|>{% endif %}{% endfor %}{% endif %}",
+)
+
+
+@pytest.mark.parametrize("way", ["", "pickle", "json", "copy"])
+def test_images_have_a_place(way):
+    """Each image is one placeholder token, in the first prompt and after an answer. A message cannot write one."""
+    template, tokenizer = ChatTemplate.from_string(SHOWING), byte_level((*SPECIAL, "<|image|>"))
+
+    def shown(words, name):
+        url = f"data:image/png;base64,{name}"
+        return {
+            "role": "user",
+            "content": [{"type": "text", "text": words}, {"type": "image_url", "image_url": {"url": url}}],
+        }
+
+    made = Rollout(template, tokenizer, [shown("See <|image|>: ", "AAAA")], tools=TOOLS)
+    answer = tokenizer.encode("<think>\n\n</think>\n\nA dot.<|end|>").ids
+    made.sampled(answer)
+    if way:
+        made = loaded(made, template, tokenizer, way)
+        made.attach(tokenizer)
+    made.extend([shown("And <|image|>: ", "BBBB")])
+    made.sampled(answer)
+
+    row = made.row()
+    image = tokenizer.token_to_id("<|image|>")
+    assert [item.data[-4:] for item in made.media] == ["AAAA", "BBBB"]
+    assert [item.message for item in made.media] == [0, 2]
+    places = [at for at, id in enumerate(row.input_ids) if id == image]
+    assert [row.mask[at] for at in places] == [0, 0]
+    assert text(tokenizer, row.input_ids).count("<|image|>") == 4
+    assert "<|user|>And <|image|>: <|image|><|end|>" in text(tokenizer, row.completion_ids)
+
+
+def test_tools_that_the_messages_describe_are_not_described_again(tokenizer):
+    """They are only parsed, whether the template shows tools or ignores them."""
+    system = {"role": "system", "content": "Tools: weather(city)."}
+    user = {"role": "user", "content": "Hi"}
+    ignoring = ChatTemplate.from_string(SOURCE.replace("{% if tools %}", "{% if false %}"))
+    for template in (ChatTemplate.from_string(SOURCE), ignoring):
+        rollout = Rollout(template, tokenizer, [system, user], tools=TOOLS, describe_tools=False)
+        first = rollout.turn.prompt
+        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        rollout.extend([result(message)])
+        rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        rollout.extend([result(message), user])
+
+        assert first == "<|system|>Tools: weather(city).<|end|><|user|>Hi<|end|><|assistant|>"
+        assert message.tool_calls[0].arguments == {"city": "東京"}
+        appended = "<|tool|>sunny<|end|><|user|>Hi<|end|><|assistant|>"
+        assert rollout.turn.prompt.endswith(appended)
+        assert template.prepare_rendered(first, tools=TOOLS, describe_tools=False).parse(CALL).tool_calls

@@ -326,6 +326,20 @@ class Said(dict[str, Any]):
             value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
 
+    def ids(self, name: str) -> list[int] | None:
+        """Return the token ids in the field `name`, or None if it is absent or has other values."""
+        found = self.get(name)
+        valid = isinstance(found, list) and all(type(id) is int and 0 <= id < 2**32 for id in found)
+        return found if valid else None
+
+    def given_ids(self, name: str) -> list[int]:
+        """Return the token ids in the field `name`. Raises `EngineError` if it is absent or has other values."""
+        found = self.ids(name)
+        if found is None:
+            said = f"{name}: expected a list of token ids, found {self.get(name)!r:.80}"
+            raise EngineError(said, where=self._where)
+        return found
+
     def ending(self, name: str) -> str | None:
         """Return the finish reason in the field `name`, as in `Piece.finish`; None before the end."""
         reason = self.text(name)
