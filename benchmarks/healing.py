@@ -1,13 +1,14 @@
-"""Calls that a very small model begins: written freely, healed where they break, and held to a grammar from their start.
+"""Calls started by a very small model: free, healed where they break, and constrained by a grammar from the start.
 
 python benchmarks/healing.py [FILE.gguf] [--tasks 200] [--show] [--json FILE]
 
-Strategy: the tasks are those of `grammar_worth.py` that ask for a call, judged alike. The example model begins no call by itself, so a call is
-begun under a grammar, up to the first key of its arguments. That is the end of the prompt, and llama.cpp's server completes it. *healed* stops
-the engine some tokens after a call breaks, cuts it where it was good, and lets the model go on from there under the grammar of the rest
-(`Turn.heal`), at most twice an answer, as the gateway does. *kept* is the share of the values that stood complete in the broken call, found
-by a pattern of JSON members instead of by our reader, that are the same in the healed call. Tokens and seconds are those of all that was asked
-for an answer, on average.
+Strategy: the tasks are those of `grammar_worth.py` that need a call, judged in the same way. The example model starts
+no call by itself, so a call is started under a grammar, up to the first key of its arguments. That is the end of the
+prompt, and llama.cpp's server completes it. *healed* stops the engine some tokens after a call breaks, cuts the call
+after its valid part, and continues under the grammar of the rest (`Turn.heal`). It does so at most twice per answer, as
+the gateway does. *kept* is the share of complete values in broken calls that the healed calls still have. A pattern of
+JSON members finds these values, independently of the parser. Tokens and seconds are averages per answer, over all its
+requests.
 """
 
 from __future__ import annotations
@@ -34,24 +35,24 @@ from unrender.grammar import conforms
 FREE, HEALED, BOUND = WAYS = ("free", "healed", "with a grammar")
 MOST_HEALS = 2
 AFTER = 64
-"""Number of pieces that are read after a call breaks, as the gateway reads them."""
+"""Number of pieces read after a call breaks, as in the gateway."""
 VALUE = r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?|true|false'
 
 
 class Engine:
-    """A server of llama.cpp, and what was asked of it."""
+    """A llama.cpp server with counters of its requests."""
 
     def __init__(self, server: Server) -> None:
         self._address = f"http://127.0.0.1:{server.port}/completion"
         self.tokens = 0
         self.heals = 0
         self.stood: Mapping[str, Any] = {}
-        """The values that stood complete in the call that is being healed."""
+        """Complete values of the call that is being healed."""
         self.values: Counter[bool] = Counter()
-        """Number of values that stood complete in broken calls, by whether the healed calls have them."""
+        """Number of complete values in broken calls, by whether the healed calls have them."""
 
     def complete(self, prompt: str, stop: Sequence[str] = (), grammar: str = "") -> Generator[tuple[str, str | None]]:
-        """Yield pieces of a completion, each with the reason why it ended there; leaving stops the engine."""
+        """Yield pieces of a completion, each with its finish reason. Leaving the loop stops the engine."""
         asked = {"temperature": 0, "seed": ATTEMPT["seed"], "n_predict": ATTEMPT["max_tokens"], "cache_prompt": True}
         body = {**asked, "stream": True, "prompt": prompt, "stop": stop, "grammar": grammar}
         request = urllib.request.Request(self._address, json.dumps(body).encode(), {"content-type": "application/json"})
@@ -71,7 +72,7 @@ class Engine:
         self.stood = {}
 
     def answer(self, turn: Turn, way: str) -> tuple[str, bool]:
-        """Return the answer to a turn, as it is written in one of `WAYS`, and whether the limit of tokens cut it off."""
+        """Return the answer to a turn in one of the `WAYS`, and whether the token limit cut it off."""
         text, pieces = (
             "",
             self.complete(turn.prompt, turn.stop, turn.constraint("llama.cpp").grammar if way == BOUND else ""),
@@ -101,7 +102,10 @@ class Engine:
 
 
 def standing(turn: Turn, text: str, name: str) -> dict[str, Any]:
-    """Return the values of JSON members in the last call of a tool in `text` that its schema allows, if each member has only one value."""
+    """Return the values of JSON members in the last call of a tool in `text`.
+
+    Members with several values, or with one that the schema forbids, are left out.
+    """
     found: dict[str, Any] = {}
     tool = turn.request.tool(name)
     assert tool is not None
@@ -115,7 +119,7 @@ def standing(turn: Turn, text: str, name: str) -> dict[str, Any]:
 
 
 def breaks(parser: Parser, event: Event) -> bool:
-    """Return whether a call breaks in an event: it fails, or does not obey its tool's schema."""
+    """Return whether a call breaks in an event: it fails, or doesn't fit its tool's schema."""
     match event:
         case Malformed(call=call):
             return call is not None
@@ -171,7 +175,7 @@ def main() -> None:
 
 
 def figures(tally: Tally, cut: int) -> dict[str, float]:
-    """Return shares in percent, and tokens and seconds of an answer; `cut` calls were cut off by the limit of tokens."""
+    """Return shares in percent, and tokens and seconds of an answer. `cut` calls were cut off by the token limit."""
     ended = tally.tasks - cut
     return {
         **tally.shares(),
@@ -183,7 +187,7 @@ def figures(tally: Tally, cut: int) -> dict[str, float]:
 
 
 def read_prefill(engine: Engine, template: ChatTemplate, task: Task) -> Turn | None:
-    """Return the turn of a task in which the prompt has begun a call, as the model does under a grammar: up to the first key."""
+    """Return the turn of a task whose prompt starts a call, up to the first key, as the model does under a grammar."""
     messages = [{"role": "user", "content": task.question}]
     more: dict[str, Any] = {"tools": task.tools, "parallel_tool_calls": len(task.answer) > 1}
     bound, turn = (template.prepare(messages, tool_choice=choice, **more) for choice in ("required", "auto"))

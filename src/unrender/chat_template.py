@@ -259,6 +259,7 @@ class ChatTemplate:
         continue_final_message: Continued | Literal[False] | None = None,
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
+        describe_tools: bool = True,
         markers: Markers = "keep",
         **template_kwargs: Any,
     ) -> Turn:
@@ -278,7 +279,8 @@ class ChatTemplate:
 
         If the template ignores tools, they are described in the system message, and calls and results of earlier turns are written as text.
         `tool_format` selects the call syntax of this description. "auto" uses the template's own syntax, or JSON in tags. The name of a
-        declared format selects that format's syntax, even if the template supports tools. "none" adds no description.
+        declared format selects that format's syntax, even if the template supports tools. "none" adds no description. If your messages
+        already describe the tools, pass `describe_tools=False`: the tools are then used only to parse and constrain the answer.
 
         `markers` protects engines that take only text from messages, results and tools that contain the template's own markers. "break"
         inserts a backslash into each marker, e.g. `<\|im_end|>`, and "refuse" raises `RequestError`. "keep" only adds a warning: for
@@ -307,7 +309,7 @@ class ChatTemplate:
         if markers not in MARKERS:
             raise RequestError(expected_one_of("markers", MARKERS, markers))
         offer, request = read_request(tools, **asked)
-        write = partial(self._writing, documents=documents, tool_format=tool_format)
+        write = partial(self._writing, documents=documents, tool_format=tool_format, describe_tools=describe_tools)
         turn = prepare_turn(
             write(offer, request, template_kwargs),
             request,
@@ -334,6 +336,7 @@ class ChatTemplate:
         *,
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
+        describe_tools: bool = True,
     ) -> Writer:
         """Return the writer that renders conversations with the tools of `offer`."""
         from unrender.conversation.preparation import make_writer, read_tool_format  # noqa: PLC0415
@@ -352,6 +355,7 @@ class ChatTemplate:
             request,
             variables,
             tool_format=form,
+            describe_tools=describe_tools,
             documents=documents,
             beside=beside,
         )
@@ -370,6 +374,7 @@ class ChatTemplate:
         known_ids: Sequence[str] = (),
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
+        describe_tools: bool = True,
         **template_kwargs: Any,
     ) -> Turn:
         """Return the turn for a prompt that was rendered elsewhere, e.g. by an engine.
@@ -397,7 +402,7 @@ class ChatTemplate:
         offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
             raise RequestError(f"known_ids: expected texts, found {known_ids!r:.60}")
-        write = partial(self._writing, documents=documents, tool_format=tool_format)
+        write = partial(self._writing, documents=documents, tool_format=tool_format, describe_tools=describe_tools)
         format = self._format_behind(
             prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request._call_required
         )
@@ -435,7 +440,9 @@ class ChatTemplate:
         # If the template ignores tools, `prepare` describes them, and the model uses the call syntax of the description. A required call
         # uses this syntax regardless of the prompt.
         writer = make_writer()
-        return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
+        if writer.injection is None:
+            return writer.ended if writer.plan.withholds and not writer.plan.offers else format
+        return writer.ended if forced or writer.injection.text in prompt else format
 
     @checked
     def response_template(self, *, target: Target = "transformers") -> Exported:

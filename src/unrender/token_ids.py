@@ -28,7 +28,7 @@ from unrender.prompt.encoder import Decoder, Detokenizer, PromptEncoder, added_t
 from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
 
-__all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of", "special_texts_of"]
+__all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of"]
 
 
 class PromptTexts:

@@ -25,7 +25,7 @@ from unrender.parser.answer_stream import AnswerStream
 from unrender.parser.broken_calls import breaks, broken_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
-from unrender.printable import printable_lines
+from unrender.printable import Line, Page, lines_of, rows_of
 from unrender.prompt import AUTHORS, Piece, PromptText
 from unrender.prompt.encoder import PromptEncoder
 from unrender.signatures import checked
@@ -186,7 +186,7 @@ class Extending:
 
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn(Constrained):
+class Turn(Constrained, Page):
     """One answer of the model: its prompt, parser and grammars."""
 
     prompt: str
@@ -218,7 +218,7 @@ class Turn(Constrained):
     _source: TurnSource | None = field(default=None, compare=False, repr=False)
     """The template and its arguments, which `next` needs. None if the turn was created directly."""
 
-    def __str__(self) -> str:
+    def _page(self) -> Iterator[Line]:
         tools = "any" if self.request.tools is None else ", ".join(self.request._tool_names) or "none"
         choice = self.request.named_tool or self.request.tool_choice
         rows = {
@@ -228,9 +228,12 @@ class Turn(Constrained):
             "Thinking": {True: "on", False: "off", None: ""}[self.thinking],
             "Stop at": " ".join(self.stop) or "the end of the sequence",
         }
+        told = (("Warning", note) for note in self.warnings)
+        yield from rows_of([*((name, value) for name, value in rows.items() if value), *told])
+        yield []
         text = self.prompt if len(self.prompt) <= 2 * _SHOWN else f"{self.prompt[:_SHOWN]}\n…\n{self.prompt[-_SHOWN:]}"
-        said = [f"{name.ljust(9)} {value}" for name, value in rows.items() if value]
-        return printable_lines("\n".join([*said, *(f"Warning   {note}" for note in self.warnings), "", text]))
+        begun = len(text) - len(self.prefill) if self.prefill and text.endswith(self.prefill) else len(text)
+        yield from lines_of([(text[:begun], ""), (text[begun:], "argument")])
 
     @property
     def stop(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A value made of a format's own markers: if the grammar accepts a call with it, the parser returns exactly this value."""
+"""If the grammar accepts a value made of the format's own markers, the parser returns exactly this value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ each_family = pytest.mark.parametrize("family", CALLED, ids=lambda family: famil
 
 
 def parts_of(calls: Calls) -> list[str]:
-    """Return the markers of a call syntax, and their starts and ends at the borders of words."""
+    """Return the markers of a call syntax, and their prefixes and suffixes, split at word boundaries."""
     elements = (calls.call_open, calls.call_close, *calls.function, *calls.arguments.entry, calls.arguments.close)
     markers = [element.core for element in elements if isinstance(element, Marker) and len(element.core) > 1]
     found = dict.fromkeys(markers)
@@ -37,7 +37,7 @@ def hostile_values(calls: Calls) -> Iterator[str]:
 
 @each_family
 def test_accepted_values_are_read_back(family: Family) -> None:
-    """Whatever the grammar accepts as a value is the value of the message. Rejected values aren't generated."""
+    """The parser returns each value that the grammar accepts. Rejected values aren't generated."""
     turn = Turn(prompt=family.prompt, request=Request(tools=TOOLS), format=family.format)
     calls = own_calls(family.format)
     assert calls is not None
@@ -52,7 +52,7 @@ def test_accepted_values_are_read_back(family: Family) -> None:
 
 @each_family
 def test_drawn_calls_are_read_back(family: Family) -> None:
-    """Each sample of a required call is read as complete calls that obey their schemas."""
+    """Each sample of a required call is read as complete calls that fit their schemas."""
     turn = Turn(prompt=family.prompt, request=Request(tools=TOOLS, tool_choice="required"), format=family.format)
     draw = turn._remainder.drawer()
     for seed in range(12):

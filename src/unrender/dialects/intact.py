@@ -29,7 +29,10 @@ _ENDS = 16
 """Maximum number of positions that are tried as the end of one value."""
 _READS = 96
 """Maximum number of texts that are parsed to find the arguments of one call."""
+_LONGEST = 100_000
+"""Maximum number of characters that are searched for arguments."""
 _HOLE = "\0"
+"""Stands for the arguments in the text of a call."""
 _LIKE = 2
 """Minimum number of characters of a damaged marker that show which marker it was."""
 
@@ -40,8 +43,9 @@ def narrowed(tool: Tool, kept: Mapping[str, Any]) -> Tool:
         return tool
     schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
     properties = {**schema.get("properties", {}), **{key: {"const": value} for key, value in kept.items()}}
-    required = dict.fromkeys((*schema.get("required", ()), *kept))
-    return Tool(name=tool.name, parameters={**schema, "properties": properties, "required": [*required]})
+    before = schema.get("required")
+    required = [*dict.fromkeys((*(before if isinstance(before, list | tuple) else ()), *kept))]
+    return Tool(name=tool.name, parameters={**schema, "properties": properties, "required": required})
 
 
 def intact_arguments(calls: Calls, tool: Tool, text: str, read: Read) -> dict[str, Any]:
@@ -63,7 +67,8 @@ class _Search:
         properties = properties if isinstance(properties, Mapping) else {}
         # A text with one argument lacks the others, so the tool that checks it requires none.
         self.alone = Tool(name=self.tool.name, parameters={**schema, "required": []})
-        self.openings = {key: _opening(self.calls.arguments, key) for key in [*properties][:MAX_OPTIONS]}
+        self.text = self.text[:_LONGEST]
+        self.openings = {key: _opening(self.calls.arguments, key) for key in [*properties][:MAX_OPTIONS] if key}
         # In nested tags, an argument of the call looks like a property of a value.
         self.nested = set(_nested(properties) if self.calls.arguments.codec.containers is Containers.XML else ())
 
@@ -71,7 +76,7 @@ class _Search:
         """Return the intact arguments by name."""
         values: dict[str, Any] = {}
         unsure = set()
-        starts = sorted((at, key) for key, text in self.openings.items() for at in self.places(text))
+        starts = sorted((at, key) for key, text in self.openings.items() for at in self.places(text))[:MAX_OPTIONS]
         end, whole = 0, True
         for index, (at, key) in enumerate(starts):
             # A name inside a value is no argument of the call. If that value is broken, its end isn't known.
@@ -90,7 +95,7 @@ class _Search:
         return {key: value for key, value in values.items() if key not in unsure}
 
     def places(self, opening: str) -> Iterator[int]:
-        """Yield the positions at which an argument may start. White space in its markers may differ."""
+        """Yield the positions at which an argument may start. Whitespace in its markers may differ."""
         pattern = r"\s*".join(map(re.escape, opening.split()))
         inside = r"(?<![\w.])" if opening[0].isalnum() else ""
         return (found.start() for found in re.finditer(inside + pattern, self.text))
@@ -136,7 +141,7 @@ class _Search:
         """Yield the end of the first closer after which the call goes on, even if that text is damaged or incomplete."""
         pattern = re.compile("|".join(map(re.escape, closing)))
         between = self.calls.arguments.between
-        layout = between[between.find(closing[0]) + len(closing[0]) :]
+        layout = between.partition(closing[0])[2]
         followers = [*after_arguments(self.calls), *self.openings.values()]
         for mark, _ in zip(pattern.finditer(self.text, at, stop), range(_ENDS), strict=False):
             after = self.text[mark.end() : stop]
@@ -207,7 +212,7 @@ def _opening(arguments: ArgumentsPart, key: str) -> str:
 
 
 def _closing(arguments: ArgumentsPart, key: str) -> tuple[str, ...]:
-    """Return the spellings of the text after an argument's value, without white space around it."""
+    """Return the spellings of the text after an argument's value, without whitespace around it."""
     entry = arguments.entry
     if not entry:
         return ()

@@ -294,6 +294,7 @@ class SkipHeader:
             return machine.go_to(self.text)
         machine.take(Role.MARKER, at)
         machine.malformed(buffer[at:found], repr(self.end))
+        machine.take(Role.MALFORMED, found)
         machine.take(Role.MARKER, found + len(mark))
         return machine.go_on()
 

@@ -22,7 +22,7 @@ from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.adapt import shown_media, with_names
 from unrender.conversation.messages import Conversation, Said, read_conversation, read_messages
 from unrender.conversation.pieces import RenderedConversation
-from unrender.conversation.tools import read_request
+from unrender.conversation.tools import read_offer
 from unrender.conversation.transcript import Writer
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.format import Format
@@ -98,7 +98,8 @@ def mask_of(
     template: ChatTemplate, messages: Sequence[Any], tools: Sequence[Any] | None, variables: Mapping[str, Any]
 ) -> tuple[AssistantMask, RenderedConversation]:
     """Return the mask of a conversation as `assistant_mask` does, without warnings, and the rendered conversation."""
-    offer, request = read_request(tools)
+    offer = read_offer(tools)  # rows of data may contain tools with invalid schemas
+    request = Request(tools=offer.tools)
     rendered, full = _taken(template._writing(offer, request, variables), messages)
     answers = [i for i, said in enumerate(rendered.messages) if said.role == "assistant"]
     mask = AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))

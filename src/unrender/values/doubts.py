@@ -79,7 +79,8 @@ class Doubts:
         `closed` is True if values end with their own closers.
         """
         # The start of a closer comes before its end. So if the closer ends like an opener, the value ends at the closer's start.
-        return (*self.tails, *self.heads, *([self.call] if self.call and not closed else ()))
+        texts = [*self.tails, *self.heads, *([self.call] if self.call and not closed else ())]
+        return tuple(text for text in texts if text not in (CDATA_START, CDATA_END))  # Templates write CDATA sections.
 
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
         """Return whether the value `text` contains other markers or parts of markers.

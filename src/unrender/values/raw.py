@@ -38,8 +38,20 @@ class RawScanner(Scanner):
     """Reads verbatim text as a value of one of `types`, up to an end marker that is not consumed."""
 
     __slots__ = (
-        *("_after", "_brackets", "_ends", "_wants_container", "begun", "blank", "broken", "doubt", "duplicate"),
-        *("escapes", "finder", "head", "held", "is_string", "keeps", "literal", "torn", "types", "unclear"),
+        *("_after", "_brackets", "_ends", "_size", "_wants_container", "begun", "blank", "broken", "doubt"),
+        *(
+            "duplicate",
+            "escapes",
+            "finder",
+            "head",
+            "held",
+            "is_string",
+            "keeps",
+            "literal",
+            "torn",
+            "types",
+            "unclear",
+        ),
     )
 
     def __init__(
@@ -86,6 +98,8 @@ class RawScanner(Scanner):
         """Number of possible ends inside the value."""
         self._after: list[str] = []
         """Pieces of text since the first possible end."""
+        self._size: int = 0
+        """Number of characters in `_after`."""
 
     @property
     def flow(self) -> Taker | None:
@@ -125,7 +139,7 @@ class RawScanner(Scanner):
         while True:
             end, mark = find(text, start)
             cut = len(text) if final and not mark else end
-            call, begun = begins.find(text, start)
+            call, begun = begins.find(text, start, cut + begins.longest)
             if begun and call < cut:
                 return call, "".join((*said, self._pass_code(text[start:call]))), FAILED
             counts = follow.may_follow(text, cut, mark, final=final) if mark and self._brackets else bool(mark)
@@ -153,6 +167,7 @@ class RawScanner(Scanner):
         if not self._ends:
             return self.take(text)
         self._after.append(text)
+        self._size += len(text)
         return ""
 
     def _scan_marks(self, doubt: ValueMarks, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
@@ -248,7 +263,7 @@ class RawScanner(Scanner):
 
     @property
     def behind(self) -> int:
-        return self.doubt.size if self.doubt else sum(map(len, self._after))
+        return self.doubt.size if self.doubt else self._size
 
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):

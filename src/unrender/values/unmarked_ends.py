@@ -140,7 +140,8 @@ class Follow:
 
         Code doesn't end at a bracket before another bracket, as in `[f(text=a)], ok)]`. Other markers may be followed by any text.
         """
-        after = text[at + len(mark) :][:1] if mark != END else ""
+        end = at + len(mark)
+        after = text[end : end + 1] if mark != END else ""
         if mark[-1] not in _CLOSING or not self.closes_arguments(mark):
             return True
         return after not in _GLUED if after else final or None

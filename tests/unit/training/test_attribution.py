@@ -1,4 +1,4 @@
-"""Whose words the parts of a rendered conversation are."""
+"""The author of each part of a rendered conversation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_part_has_an_owner(template):
 
 @pytest.mark.parametrize("form", ["trim", "tojson"])
 def test_words_are_found_as_templates_write_them(form):
-    """Trimmed texts, and texts as JSON."""
+    """Trimmed texts and texts as JSON are found."""
     template = ChatTemplate.from_string(SOURCE.replace("{{ message.content }}", f"{{{{ message.content | {form} }}}}"))
 
     found = attributed_prompt(template, [{"role": "user", "content": ' Say "é" \n'}])

@@ -56,7 +56,7 @@ VALUES: Mapping[str, Any] = {
     "pkeyar": {"mb": [1, True, None], "ma": PLAIN_NEEDLE},
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
-    "pkeyau": "\ta\rb\fc\bd\ve\af\0g/",
+    "pkeyau": "a\tb\rc\fd\be\vf\ag\0h/i",
 }
 """Argument values that distinguish codecs. Some templates sort keys, so all keys are in alphabetical order, except the keys inside
 `pkeyar`, which reveal such templates.

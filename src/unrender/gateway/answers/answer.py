@@ -252,6 +252,7 @@ class Answer:
             logprobs=ask.logprobs,
             headers=self.headers,
             messages=ask.messages,
+            wants_ids=ask.token_ids,
         )
 
     async def _all(self) -> AsyncGenerator[bytes, None]:

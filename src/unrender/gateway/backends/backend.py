@@ -71,6 +71,8 @@ class Job:
     """The conversation in OpenAI's format. Only the sampler uses this field."""
     prompt_ids: Sequence[int] | None = None
     """Token ids of the prompt, for engines that accept them; None to send text."""
+    wants_ids: bool = False
+    """True if the client asks for the token ids of the prompt and the answer."""
 
 
 class Piece(NamedTuple):

@@ -380,10 +380,10 @@ class ArgumentReader(Cursor):
         # Only the name of a declared argument ends text. In `f(note=a or b, c=d, days=3)`, the value ends before `days`.
         suffix = view.suffix
         if isinstance(suffix, Follow):
-            odd, tools = call.types.odd, odd_names(machine.request._tool_names)
-            any_name = suffix.among((), odd, tools)
+            tools = odd_names(machine.request._tool_names)
+            any_name = suffix.among((), call.types.odd, tools)
             literal = suffix.in_code and not self._may_be_text(call)
-            suffix = suffix.among(() if literal else call.types.names, odd, tools)
+            suffix = suffix.among(() if literal else call.types.names, call.types.odd, tools)
             # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
             if quoted and suffix.in_code:
                 return CodeValueScanner(self._types(call), suffix, any_name, patient=machine.rereads)

@@ -26,7 +26,7 @@ from unrender.machine.call_events import (
     start_call,
     unquote,
 )
-from unrender.machine.calls.cursor import Failed, Left, Steps
+from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Failed, Left, Steps
 from unrender.machine.calls.damaged import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
 from unrender.machine.instructions import SPACE, tool_at
@@ -225,6 +225,10 @@ class _RunReader(TailReader):
                 yield from self.literal(self.machine.current.name)
             else:
                 yield from self.name(stops)
+                if self.replaced and not self.machine.current.unoffered:
+                    words, position = self.replaced
+                    self.machine.malformed(words, ONE_OF_THE_TOOLS, at=position)
+                self.replaced = None
         elif part is Slot.ARGUMENTS:
             yield from self._to_arguments()
             commit(self.machine, self.addresses.tail)

@@ -52,6 +52,8 @@ class Cursor:
     view: CallView
     valued: bool = False
     """True while a raw value is being read."""
+    replaced: tuple[str, int] | None = None
+    """Words in place of a tool's name, and their position."""
 
     def fail(self, wanted: str) -> NoReturn:
         """End the reader, and return to the latest backtracking point. `wanted` is the expected text."""
@@ -248,7 +250,9 @@ class Cursor:
                 if len(words) > MAX_WORDS or "\n" in words or barred or (not literal and machine.final):
                     self.fail(OR.join(map(repr, stops.literals)))
                 if literal:
-                    machine.take(Role.MARKER, end)
+                    # In a call with two names, these words replace the first name.
+                    self.replaced = (words, machine.position) if self.view.calls.checked else None
+                    machine.take(Role.MALFORMED if self.replaced else Role.MARKER, end)
                     return
             yield
 

@@ -224,10 +224,10 @@ class _Compiler:
         stops = Finder(hub.direct if hub.role is Role.REASONING else ())
         if hub.role is not Role.CONTENT:
             return self.code.emit(Unread(hub.role, hub.at, finder, stops))
-        closers = [piece for calls in self.runs for piece in calls.all_closers]
-        broken = (Finder(("}", *hub.attempts)), Finder(closers)) if self.tree.cleans else ()
+        closers = [piece for calls in self.runs for piece in calls.all_closers] if self.tree.cleans else ()
+        ends = Finder(("}", *hub.attempts)) if self.tree.cleans else None
         inside = Finder(text for text in openers if holds_token(text))
-        return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, *broken, inside=inside))
+        return self.code.emit(Unread(hub.role, hub.at, finder, stops, alone, ends, Finder(closers), inside))
 
     def _calls(self, calls: Calls) -> Iterator[_Entry]:
         """Emit the code for one run of calls. Yield the addresses at which the run may start."""
