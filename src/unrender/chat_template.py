@@ -22,7 +22,7 @@ from unrender.signatures import checked, expected_one_of
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.conversation.capabilities import Capabilities
-    from unrender.conversation.markers import Markers
+    from unrender.conversation.markers import MarkerPolicy
     from unrender.conversation.messages import Continued
     from unrender.conversation.next_turn.continuation import Continuation
     from unrender.conversation.tools import Offer
@@ -260,7 +260,7 @@ class ChatTemplate:
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
         describe_tools: bool = True,
-        markers: Markers = "keep",
+        markers: MarkerPolicy = "keep",
         **template_kwargs: Any,
     ) -> Turn:
         r"""Render a conversation in OpenAI's format and return the turn that answers it.
@@ -295,7 +295,7 @@ class ChatTemplate:
         With a handwritten grammar, no tools are described, and only content can be continued. `response_format` and
         `reasoning_format="none"` then raise `GrammarError`.
         """
-        from unrender.conversation.markers import MARKERS  # noqa: PLC0415
+        from unrender.conversation.markers import MARKER_POLICIES  # noqa: PLC0415
         from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- imported on use
         from unrender.conversation.preparation import prepare_turn  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
@@ -306,8 +306,8 @@ class ChatTemplate:
             "response_format": response_format,
             "reasoning_format": reasoning_format,
         }
-        if markers not in MARKERS:
-            raise RequestError(expected_one_of("markers", MARKERS, markers))
+        if markers not in MARKER_POLICIES:
+            raise RequestError(expected_one_of("markers", MARKER_POLICIES, markers))
         offer, request = read_request(tools, **asked)
         write = partial(self._writing, documents=documents, tool_format=tool_format, describe_tools=describe_tools)
         turn = prepare_turn(

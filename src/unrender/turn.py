@@ -22,7 +22,7 @@ from unrender.messages.wire import Media, Message, ReasoningField, Request, Tool
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.broken_calls import breaks, broken_call
+from unrender.parser.broken_calls import BrokenCall, breaks, broken_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
@@ -32,6 +32,7 @@ from unrender.signatures import checked
 
 if TYPE_CHECKING:
     from unrender.dialects.constraint import Constraint, Engine
+    from unrender.dialects.healing import Begun
     from unrender.dialects.remainder import Remainder
 
 
@@ -422,12 +423,13 @@ class Turn(Constrained, Page):
             return None
         cut = good.cut - prefill if good else 0
         # A grammar may allow more than the schema does. If the complete broken call is valid in the grammar, it can't be healed.
-        if good is None:
+        again = good and broken_call(self.parser(policy=policy), text[:cut], "length", prefill)
+        if good is None or (broken.status == "complete" and again == broken):
             return None
-        again = broken_call(self.parser(policy=policy), text[:cut], "length", prefill)
-        if broken.status == "complete" and again == broken:
-            return None
-        turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
+        return self._healing(good, broken, text[:cut])
+
+    def _healing(self, good: Begun, broken: BrokenCall, text: str) -> Healing:
+        turn = replace(self, prompt=self.prompt + text, prefill=self.prefill + text)
         remainder = replace(
             self._remainder,
             request=good.request,
@@ -437,7 +439,7 @@ class Turn(Constrained, Page):
             # If a later call is broken too, the model may make it again.
             further=self.request if broken.further and not self.request._one_call else None,
         )
-        return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
+        return Healing(cut=len(text), name=broken.name, turn=turn, _remainder=remainder)
 
     _breaks = staticmethod(breaks)
 

@@ -38,28 +38,28 @@ class Owner(NamedTuple):
     """Path of the text, e.g. `messages[2].content`."""
 
 
-Change = Callable[[Owner, str], str]
+Replacer = Callable[[Owner, str], str]
 """A function that returns another text for a body's text."""
 
 
-def changed_conversation(conversation: Conversation, change: Change) -> Conversation:
+def changed_conversation(conversation: Conversation, change: Replacer) -> Conversation:
     """Return a copy of a conversation with changed texts."""
     return tuple(_changed_said(said, i, change) for i, said in enumerate(conversation))
 
 
-def changed_tools(tools: Sequence[Any], change: Change) -> list[Any]:
+def changed_tools(tools: Sequence[Any], change: Replacer) -> list[Any]:
     """Return a copy of tools in OpenAI's format with changed names, descriptions and other texts."""
     return [_changed_tool(tool, f"tools[{i}]", change) for i, tool in enumerate(tools)]
 
 
-def changed_documents(documents: Sequence[Any], change: Change) -> list[Any]:
+def changed_documents(documents: Sequence[Any], change: Replacer) -> list[Any]:
     """Return a copy of documents with changed texts."""
     return [
         _copy(item, partial(change, Owner("document", where=f"documents[{i}]"))) for i, item in enumerate(documents)
     ]
 
 
-def _changed_said(said: Said, index: int, change: Change) -> Said:
+def _changed_said(said: Said, index: int, change: Replacer) -> Said:
     place = f"messages[{index}]"
 
     def body(kind: PieceKind, where: str) -> Callable[[str], str]:
@@ -107,7 +107,7 @@ def _changed_literal(found: re.Match[str], change: Callable[[str], str]) -> str:
     return found[0] if other == text else json.dumps(other, ensure_ascii=literal.isascii()) + colon
 
 
-def _changed_tool(tool: Any, where: str, change: Change) -> Any:
+def _changed_tool(tool: Any, where: str, change: Replacer) -> Any:
     name, argument, words = (
         partial(change, Owner(kind, where=where)) for kind in ("name", "argument_name", "description")
     )

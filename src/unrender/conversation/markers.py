@@ -29,9 +29,9 @@ from unrender.messages.wire import Request
 from unrender.prompt import AUTHORS
 from unrender.rendering.template import Template
 
-Markers = Literal["keep", "break", "refuse"]
+MarkerPolicy = Literal["keep", "break", "refuse"]
 """Treatment of the template's markers in texts of messages, tools and documents."""
-MARKERS: tuple[Markers, ...] = ("keep", "break", "refuse")
+MARKER_POLICIES: tuple[MarkerPolicy, ...] = ("keep", "break", "refuse")
 _WEIGHT = 2_000
 """Approximate size in bytes of a template's markers."""
 _WORD = "Grimvale"
@@ -62,7 +62,7 @@ class Guarded(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def guarded(rendered: RenderedConversation, markers: Markers) -> Guarded:
+def guarded(rendered: RenderedConversation, markers: MarkerPolicy) -> Guarded:
     """Return the conversation with broken markers if `markers` is "break", and a note for each text with a marker.
 
     Raises `RequestError`, with the path of the text, if `markers` is "refuse".
@@ -105,12 +105,12 @@ def _known_markers(writer: Writer) -> tuple[str, ...]:
     key = ("markers", writer.template, writer.plan.offers)
     found: tuple[Format, tuple[str, ...]] | None = SHARED.get(key)
     if found is None or found[0] is not writer.format:
-        found = writer.format, markers_of(writer.template, writer.format, writer.capabilities)
+        found = writer.format, template_markers(writer.template, writer.format, writer.capabilities)
         SHARED.put(key, found, _WEIGHT)
     return found[1]
 
 
-def markers_of(template: Template, format: Format, capabilities: Capabilities) -> tuple[str, ...]:
+def template_markers(template: Template, format: Format, capabilities: Capabilities) -> tuple[str, ...]:
     """Return the special tokens that the template writes, the longest first."""
     found = [template.bos_token, template.eos_token, *special_tokens(literal_texts(format))]
     plan = Plan(format=format)

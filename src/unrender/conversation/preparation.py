@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.adapt import shown_media
 from unrender.conversation.capabilities import Capabilities
-from unrender.conversation.markers import Markers, guarded
+from unrender.conversation.markers import MarkerPolicy, guarded
 from unrender.conversation.messages import Continued, check_results, read_conversation, split_continued
 from unrender.conversation.offer import AUTO, NONE, Plan, plan_tools
 from unrender.conversation.pieces import RenderedConversation
@@ -41,7 +41,7 @@ def prepare_turn(
     *,
     continued: Continued | Literal[False] | None,
     grammar: Grammar | None,
-    markers: Markers,
+    markers: MarkerPolicy,
     source: Extender,
 ) -> Turn:
     """Render a conversation and return the turn for its next answer.

@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any
 
 from unrender.conversation.adapt import shown_media, split_system
-from unrender.conversation.markers import Markers, guarded
+from unrender.conversation.markers import Guarded, MarkerPolicy, guarded
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, conversation_of, read_conversation
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import (
@@ -87,7 +87,7 @@ class Extender:
     asked: Mapping[str, Any]
     """Arguments of the request, with the names of `ChatTemplate.prepare`'s parameters."""
     variables: Mapping[str, Any]
-    markers: Markers = "keep"
+    markers: MarkerPolicy = "keep"
     """Treatment of the template's markers in new messages."""
     history: History | None = None
     """Earlier messages; None if the prompt was rendered elsewhere."""
@@ -159,10 +159,8 @@ class Extender:
         writer, before, request, asked = self._writing(turn, how)
         facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
-        read = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
-        new, calls, said = answering(read, said, len(turn.known_ids))
-        safe, marked, notes = guarded(RenderedConversation(writer, new, request).of(new), self.markers)
-        new = safe.messages
+        safe = self._read(messages, writer, request)
+        new, calls, said = answering(safe.rendered.messages, said, len(turn.known_ids))
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
         stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
@@ -181,7 +179,6 @@ class Extender:
             extended=extended,
             later=(*self.later, (answer.text + answer.padding, extended)),
         )
-        told = (note for note in writer.kwargs.notes if note not in before.kwargs.notes)
         return replace(
             turn,
             prompt=turn.prompt + answer.text + answer.padding + extended.text,
@@ -192,11 +189,16 @@ class Extender:
             tool_prompt=writer.injection,
             media=(*turn.media, *media),
             thinking=writer.kwargs.thinking,
-            warnings=(*told, *self._notes(made, new, remarks), *notes),
-            marked=marked,
+            warnings=(*_added(before, writer), *self._notes(made, new, remarks), *safe.notes),
+            marked=safe.marked,
             known_ids=(*turn.known_ids, *(call.id or "" for call in calls)),
             _source=following,
         )
+
+    def _read(self, messages: Any, writer: Writer, request: Request) -> Guarded:
+        """Return the new messages, with their markers treated as in the first turn."""
+        new = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
+        return guarded(RenderedConversation(writer, new, request).of(new), self.markers)
 
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return the writer of the next prompt and the writer of the current one. Also returns the new request and its arguments.
@@ -321,6 +323,11 @@ class Extender:
 
 def _past_call(number: int) -> SaidCall:
     return SaidCall(name="probe_tool", id=f"call{number:05}")
+
+
+def _added(before: Writer, writer: Writer) -> list[str]:
+    """Return the notes of a writer that an earlier one doesn't have."""
+    return [note for note in writer.kwargs.notes if note not in before.kwargs.notes]
 
 
 def _checked(new: Conversation) -> Conversation:
