@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
-from unrender.limits import MAX_FEW, STANDARD, Limits
-from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
+from unrender.limits import STANDARD, Limits
+from unrender.machine.events import Event
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, Tool, ToolCall, ToolPrompt
+from unrender.messages.wire import Media, Message, ReasoningField, Request, Tool, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
+from unrender.parser.broken import first_broken, only_call
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
 from unrender.signatures import checked
@@ -394,7 +394,7 @@ class Turn(Constrained, Page):
 
         if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
-        broken = self._broken(text, finish_reason, policy)
+        broken = first_broken(self.parser(policy=policy), text, finish_reason, len(self.prefill))
         if broken is None or self.request.tool(broken.name) is None:
             return None
         before = text[: max(broken.start, 0)]
@@ -425,7 +425,10 @@ class Turn(Constrained, Page):
             return None
         cut = good.cut - prefill if good else 0
         # A grammar may allow more than the schema does. If the complete broken call is valid in the grammar, it can't be healed.
-        if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
+        if good is None or (
+            broken.status == "complete"
+            and first_broken(self.parser(policy=policy), text[:cut], "length", prefill) == broken
+        ):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
         remainder = replace(
@@ -439,68 +442,10 @@ class Turn(Constrained, Page):
         )
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
-    def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
-        """Return the first broken call of an answer."""
-        parser = self.parser(policy=policy)
-        starts: dict[int, int] = {}
-        events = parser.finish(finish_reason, text=text)
-        for index, event in enumerate(events):
-            if isinstance(event, ToolCallStarted):
-                starts[event.index] = event.position
-            elif self._breaks(event, parser):
-                found = self._span(event, parser, starts, text)
-                return found and self._with_later(found, events[index + 1 :], parser, text)
-        return None
-
-    def _span(self, event: Event, parser: Parser, starts: Mapping[int, int], text: str) -> _Broken | None:
-        match event:
-            case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                # A call fails at its end, unless the parser continued after the call.
-                start = text.find(own, max(position - len(own), 0))
-                return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
-            case ToolCallFinished(index=index, position=end):
-                # If a call has no start event, it started in the prefill.
-                start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
-                return _Broken(name, start, end, end, "complete")
-        return None
-
-    def _with_later(self, broken: _Broken, events: Sequence[Event], parser: Parser, text: str) -> _Broken:
-        """Return a broken call with the calls in the events after it."""
-        finished = [event.index for event in events if isinstance(event, ToolCallFinished)]
-        complete = [
-            call
-            for call in (parser.message.tool_calls[index] for index in finished)
-            if call.status == "complete" and not call.problems()
-        ]
-        failed = any(isinstance(event, Malformed) and event.call is not None for event in events)
-        # The parser stops reading a call at its error. The rest of the call's text may contain further arguments.
-        starts = (event.position for event in events if isinstance(event, ToolCallStarted))
-        return replace(
-            broken,
-            over=max(broken.stop, next(starts, len(text))),
-            later=tuple((call.name, call.arguments or {}, call.id) for call in complete[:MAX_FEW]),
-            further=failed or len(complete) < len(finished) or len(complete) > MAX_FEW,
-        )
-
     def _read_alone(self, text: str, tool: Tool) -> Mapping[str, Any] | None:
         """Return the arguments of a text that is one complete, undamaged call of a tool, or None for any other text."""
         turn = replace(self, prompt="", prefill="", request=Request(tools=(tool,)))
-        parser = turn.parser(policy=Policy(repair="none"))
-        events = parser.finish("stop", text=text)
-        calls = parser.message.tool_calls
-        if len(calls) != 1 or any(isinstance(event, Malformed) for event in events):
-            return None
-        return calls[0].arguments if calls[0].status == "complete" and not calls[0].problems() else None
-
-    def _breaks(self, event: Event, parser: Parser) -> bool:
-        """Return True if this event reports a failed call, or a complete call whose arguments violate its tool's schema."""
-        match event:
-            case Malformed(call=call):
-                return call is not None
-            case ToolCallFinished(index, "complete"):
-                with suppress(GrammarError):
-                    return bool(parser.message.tool_calls[index].problems())
-        return False
+        return only_call(turn.parser(policy=Policy(repair="none")), text)
 
     @property
     def appended(self) -> tuple[Piece, ...]:
@@ -598,24 +543,6 @@ class Turn(Constrained, Page):
     @property
     def _generated(self) -> Format:
         return generated_format(self.format, self.prefill)
-
-
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    """A call that failed or violates its tool's schema. Positions are character indexes in the answer."""
-
-    name: str
-    start: int
-    end: int
-    """Position at which parsing failed."""
-    stop: int
-    status: CallStatus
-    over: int = field(default=0, compare=False)
-    """Position at which the next call, or the end of the answer, follows."""
-    later: tuple[tuple[str, Mapping[str, Any], str], ...] = field(default=(), compare=False)
-    """Name, arguments and id of the complete calls after the broken one."""
-    further: bool = field(default=False, compare=False)
-    """True if another broken call follows."""
 
 
 _REST_STEPS = 20_000
