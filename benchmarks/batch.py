@@ -1,12 +1,13 @@
-"""Measure the parsing of recorded answers: answers per second from Arrow, in one process and in two, compared with other parsers.
+"""Measure the parsing of recorded answers from Arrow: answers per second in one and two processes, for several parsers.
 
 python benchmarks/batch.py [--quick]      (in `.venv-engines` and `.venv-plugins` it finds the others: scripts/run.py)
 
-Strategy: each worker is a new process that is sent a reader, makes its own answers of 500 characters, and reads record batches
-into record batches with the columns content, reasoning and calls as JSON. `cpu` is answers for each second of the worker's
-processor time, `wall` for each second that passed. Both are those of a worker's quickest batch, since machines are often
-shared with others; two workers read at the same time. Start-up is what a worker needs until its first answer is read,
-imports included. Every parser's messages are compared with ours first; one that differs gets no figure.
+Strategy: each worker is a new process that receives a reader and creates its own answers of 500 characters. It reads
+record batches into record batches with the columns content, reasoning and calls as JSON. `cpu` is answers per second of
+the worker's processor time, `wall` answers per second of wall time. Both are those of a worker's fastest batch, since
+machines are often shared; two workers read at the same time. Start-up is the time until a worker has read its first
+answer, including imports. First, every parser's messages are compared with ours. A parser with different messages gets
+no figure.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from unrender.format import Format
 
 SIZE = 500
 ROWS = 1_000
-"""Of one record batch."""
+"""Rows of one record batch."""
 TOOLS = [tool.to_openai() for tool in TEN_TOOLS.tools or ()]
 BAR, SCALING_BAR, START_BAR = 20_000, 0.9, 1.0
-"""Answers a second over two processes, what two processes read over twice what one does, and seconds to the first answer."""
+"""Required answers per second in two processes, speed-up of two processes, and seconds until the first answer."""
 
 Answer = tuple[str, str, list[tuple[str, Any]]]
 """Reasoning, content, and the calls' names and arguments."""
@@ -42,7 +43,7 @@ ReadText = Callable[[str], Answer]
 
 
 def thinking(size: int) -> str:
-    """Return reasoning before something else."""
+    """Return reasoning, which precedes other parts."""
     return f"<think>\n{prose(size)}\n</think>\n\n"
 
 
@@ -80,7 +81,7 @@ CASES = (
 
 
 def unrender_text(case: Case) -> ReadText:
-    """Return our parser as a function of one text, to compare the others with."""
+    """Return our parser as a function of one text, for comparison with the others."""
     reader = Reader(case.format, tools=TOOLS)
 
     def read(text: str) -> Answer:
@@ -95,7 +96,7 @@ def unrender_text(case: Case) -> ReadText:
 
 
 def transformers_text(case: Case) -> ReadText:
-    """Return what `tokenizer.parse_response` runs, with an export of the format, made once."""
+    """Return the parser behind `tokenizer.parse_response`, using a single export of the format."""
     from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - may be missing
     from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
 
@@ -127,7 +128,7 @@ def vllm_text(case: Case) -> ReadText:
     request = ChatCompletionRequest(messages=[{"role": "user", "content": "?"}], tools=TOOLS)
 
     def read(text: str) -> Answer:
-        ended = text.removesuffix("<|end|>\n")  # The server leaves the end of turn out.
+        ended = text.removesuffix("<|end|>\n")  # The server drops the end of turn.
         reasoning, content, calls = parser_class(vocabulary, request.tools).parse(
             ended, request, enable_auto_tools=True
         )
@@ -160,7 +161,7 @@ PARSERS: dict[str, tuple[str, Callable[[Case], ReadText]]] = {
     "vLLM": ("vllm.parser.parser_manager", vllm_text),
     "SGLang": ("sglang.srt.function_call.function_call_parser", sglang_text),
 }
-"""Modules that have to be importable, and makers of the function that reads one text."""
+"""Required modules, and a function that creates the reader of a text."""
 
 
 def through_arrow(reader: Reader) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -170,7 +171,7 @@ def through_arrow(reader: Reader) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Another's parser as a function of record batches: the same columns come out."""
+    """Another parser as a function of record batches, with the same columns in its results."""
 
     read: ReadText
 
@@ -196,7 +197,7 @@ class Run:
 
 
 def work(conn: Connection, name: str, at: int, reader: Reader, batches: int) -> None:
-    """Be a worker: say when the first answer is read, wait for the others, and read so many batches."""
+    """Run a worker: report when the first answer is read, wait for the others, then read the batches."""
     case = CASES[at]
     make = PARSERS[name][1]
     columns: Callable[[pa.RecordBatch], Any] = through_arrow(reader) if name == "unrender" else Columns(make(case))
@@ -215,7 +216,7 @@ def work(conn: Connection, name: str, at: int, reader: Reader, batches: int) -> 
 
 
 def measured(name: str, at: int, workers: int, batches: int) -> list[Run]:
-    """Return what so many workers measured that read at the same time."""
+    """Return the measurements of several concurrent workers."""
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(workers)]
     reader = Reader(CASES[at].format, tools=TOOLS)
@@ -247,7 +248,7 @@ def table(names: list[str], batches: int) -> Iterator[str]:
 
 
 def _trimmed(answer: Answer) -> Answer:
-    """Return an answer without whitespace around its texts, which formats treat in their own ways."""
+    """Return an answer without whitespace around its texts, since parsers differ there."""
     reasoning, content, calls = answer
     return reasoning.strip(), content.strip(), calls
 

@@ -1,15 +1,18 @@
-"""BFCL v4 with a real model: llama.cpp's own endpoint, and the gateway before the same engine, by turns in one run.
+"""BFCL v4 with a real model: llama.cpp's own endpoint, and the gateway in front of the same engine, in one run.
 
-python benchmarks/bfcl.py [--model coder-small] [--limit 10] [--categories simple multiple …] [--ways …] [--format FILE] [--out FILE.jsonl]
+python benchmarks/bfcl.py [--model coder-small] [--limit 10] [--categories simple multiple …] [--ways …]
+    [--format FILE] [--out FILE.jsonl]
 
-Strategy: one process of llama.cpp has the model. Its own endpoint is asked, and a gateway in front of its raw one: by default, with the
-format that `unrender probe` observes, with `repair = "offered"`, and with a grammar. Each task goes to all of them in turn, at temperature 0,
-so that a busy machine slows down all alike. The dataset's own AST checker judges the calls. Each answer is a line of the output file, and a run
+Strategy: a single llama.cpp process has the model. Requests go to its own endpoint and to a gateway in front of its raw
+endpoint. The gateway runs in four ways: by default, with the format that `unrender probe` observes, with
+`repair = "offered"`, and with a grammar. Each task runs in all the ways in turn at temperature 0, so a busy machine
+slows them down equally. The dataset's own AST checker judges the calls. Each answer is a line of the output file. A run
 with the same file continues where the last one stopped.
 
-Rules: the tasks and the checker are taken from the wheel of `bfcl-eval`, which isn't installed. Types are mapped as its users do: `dict` is an
-object, `float` a number, `tuple` an array, and `any` has no type. Dots in names become underscores. In the category `irrelevance`, an answer
-without calls is right: a server that reads nothing is always right there.
+Rules: the tasks and the checker come from the wheel of `bfcl-eval`, which isn't installed. Types are mapped as its
+users do: `dict` is an object, `float` a number, `tuple` an array, and `any` has no type. Dots in names become
+underscores. In the category `irrelevance`, an answer without calls is right, so a server that parses nothing is always
+right there.
 """
 
 from __future__ import annotations
@@ -53,14 +56,14 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "gateway, offered": ("offered", {}),
     "gateway, grammar": ("plain", {"tool_choice": "required"}),
 }
-"""For each way of asking: the model's name at the gateway, or llama.cpp, and parameters of the request."""
+"""For each way of prompting, the model's name at the gateway or llama.cpp, and request parameters."""
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 _LIMIT = 256
 """Maximum number of tokens of an answer."""
 
 
 def main() -> None:
-    """Ask what isn't in the output file yet, and print the table."""
+    """Request the answers that aren't in the output file yet, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="coder-small", help=f"one of {', '.join(MODELS)}, or a GGUF file")
     parser.add_argument("--limit", type=int, default=10, help="tasks per category")
@@ -99,7 +102,7 @@ def _run(given: argparse.Namespace, path: Path, out: Path) -> None:
 
 
 def settings(address: str, format_file: Path) -> str:
-    """Return the gateway's settings: the same engine as three models, each with another way to read calls."""
+    """Return the gateway's settings: the same engine as three models, each with its own way to parse calls."""
     more = {"plain": "", "observed": f"format = {json.dumps(str(format_file))}", "offered": 'repair = "offered"'}
     models = [
         f'[[models]]\nname = "{name}"\nbackend = "llama-server"\nurl = "{address}"\n{line}\n'
@@ -114,7 +117,7 @@ class Dataset:
     def __init__(self, stack: ExitStack) -> None:
         self._archive = stack.enter_context(zipfile.ZipFile(_wheel()))
         sys.path.insert(0, self._archive.filename or "")
-        # The checker imports this module for one flag of a model, and the module imports the clients of all models.
+        # The checker imports this module for one flag, and the module imports the clients of all models.
         stub: Any = types.ModuleType("bfcl_eval.constants.model_config")
         stub.MODEL_CONFIG_MAPPING = {"unrender": types.SimpleNamespace(underscore_to_dot=True)}
         sys.modules[stub.__name__] = stub
@@ -132,7 +135,7 @@ class Dataset:
     def asked(
         self, servers: Mapping[str, Server], category: str, at: int, given: argparse.Namespace, done: set[Any]
     ) -> Iterator[dict[str, Any]]:
-        """Ask one task in all ways that aren't done. Yield a row for each."""
+        """Run one task in all ways that are left. Yield a row for each."""
         name = f"BFCL_v4_{CATEGORIES[category]}"
         rows = self.rows(name)
         if at >= len(rows):
@@ -198,7 +201,7 @@ def _schema(schema: Any) -> Any:
 
 
 def _answer(server: Server, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the calls of an answer, each as a mapping from the name to the arguments, and its content; or an error."""
+    """Return the calls of an answer as mappings from names to arguments, and its content; or an error."""
     asked = urllib.request.Request(
         f"http://127.0.0.1:{server.port}/v1/chat/completions",
         json.dumps(body).encode(),
@@ -239,7 +242,7 @@ def interval(right: int, all_: int) -> tuple[float, float]:
 
 
 def table(rows: list[Mapping[str, Any]]) -> str:
-    """Return the answers as a table in Markdown: read and right, of all, with the interval of the right ones in percent."""
+    """Return a Markdown table: numbers of parsed and correct answers, and a confidence interval in percent."""
     asked, read, right = Counter[Any](), Counter[Any](), Counter[Any]()
     for row in rows:
         key = row["model"], row["way"], row["category"]

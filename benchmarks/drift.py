@@ -1,12 +1,12 @@
-"""Counts the calls that each reader finds in damaged answers of real models, and the calls among them that nobody wrote.
+"""Count the calls that each parser finds in damaged answers of real models, including calls that nobody wrote.
 
 python benchmarks/drift.py [--json FILE]    (in the environment of `python3 scripts/run.py drift`)
 
-Strategy: each row of `drift.jsonl` is an answer of a model in which a person sees calls, or sees that none was meant. unrender reads it by the
-template alone; vLLM and SGLang by the parser that each registers for the family, on the whole text, as their servers do without
-streaming. A row counts as *given* if the reader returns the calls that the row wants, as *no call* if it returns none, and as *wrong* if
-it returns calls with other names or arguments, or calls that nobody meant. If a parser raises, its server returns no call, so none
-is counted.
+Strategy: each row of `drift.jsonl` is a model's answer, with the calls that a person sees in it, if any. unrender
+parses it by the template alone. vLLM and SGLang use the parser that each documents for the family, on the whole text,
+as their servers do without streaming. A row counts as *given* if the parser returns the row's calls, and as *no call*
+if it returns none. It counts as *wrong* if the parser returns calls with other names or arguments, or calls that nobody
+meant. If a parser raises, its server returns no call, so none is counted.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ PARSERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "tencent": (("hunyuan_v3", "hy_v3", "hunyuan_a13b"), ("hunyuan",)),
     "ibm-granite": (("granite",), ()),
 }
-"""The beginning of a template's name → the parsers that vLLM and SGLang name for it; the first that is registered is taken."""
+"""Prefixes of template names, and the parsers that vLLM and SGLang document. The first registered one is used."""
 
 Calls = list[tuple[str, Any]]
 Read = Callable[[Mapping[str, Any]], Calls | None]
-"""A row → the calls in it; None where the reader has no parser for its family."""
+"""Returns the calls in a row; None if the reader has no parser for its family."""
 
 
 def main() -> None:

@@ -1,12 +1,13 @@
-"""Measures what the docs quote, in one run, and writes the tables and plots of "Benchmarks".
+"""Measure the figures in the docs in one run, and write the tables and plots of "Benchmarks".
 
-python3 scripts/run.py figures                 measures everything (an hour and a half, 5 GB), then writes tables and plots
+python3 scripts/run.py figures                 measures everything (90 minutes, 5 GB), then writes tables and plots
 python3 scripts/run.py figures streaming peers measures these only
 python3 scripts/run.py figures --tables        measures nothing, and writes tables and plots from `benchmarks/results`
 
-Strategy: each step is a benchmark in an environment of `scripts/tasks.toml`. It writes one file to `benchmarks/results`. A table on a page is
-a function of these files, between `<!-- figures:NAME -->` and `<!-- figures:end -->`; a test compares the pages with it. Before each step, the
-share of the processors that other processes use is measured, and stated in the page.
+Strategy: each step is a benchmark in an environment of `scripts/tasks.toml`, and writes one file to
+`benchmarks/results`. A table on a page is computed from these files and is between `<!-- figures:NAME -->` and `<!--
+figures:end -->`. A test compares the pages with it. Before each step, the share of the processors that other processes
+use is measured and reported on the page.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import run as tasks  # noqa: E402
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = tuple(ROOT / "docs" / "explanation" / name for name in ("performance.md", "why.md"))
 _QUIET, _PATIENCE = 0.1, 60
-"""The share of the processors that others may use when a step begins, and the seconds to wait for that."""
+"""Maximum processor share of other programs when a step starts, and the seconds to wait for it."""
 _BLOCK = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- figures:end -->)", re.DOTALL)
 
 Found = Mapping[str, Any]
@@ -50,7 +51,7 @@ class Step:
     script: str
     arguments: Sequence[str] = ()
     packages: Sequence[str] = ()
-    """Packages of others that are measured; their versions are stated."""
+    """Other packages whose versions are reported."""
 
 
 STEPS: Mapping[str, Step] = {
@@ -74,7 +75,7 @@ _SERVERS = {"--litellm": ("clients-more", "litellm"), "--vllm": ("real-servers",
 
 
 def main() -> None:
-    """Measure the steps that are named, all by default, and write the pages."""
+    """Measure the named steps, by default all, and write the pages."""
     names = sys.argv[1:]
     if unknown := set(names) - {*STEPS, "--tables"}:
         sys.exit(f"{', '.join(sorted(unknown))}: unknown; expected --tables or some of {', '.join(STEPS)}")
@@ -87,7 +88,7 @@ def main() -> None:
 
 
 def measure(name: str) -> None:
-    """Run a step, and keep its versions and the load before it in `run.json`."""
+    """Run a step, and store its versions and the load before it in `run.json`."""
     step = STEPS[name]
     environment = tasks.task_named(step.task).set_up()
     assert environment is not None
@@ -109,7 +110,7 @@ def measure(name: str) -> None:
 
 
 def others() -> float:
-    """Return the share of the processors that is in use, after waiting until it is small."""
+    """Return the share of the processors in use, after waiting until it's low."""
     until = time.monotonic() + _PATIENCE
     while (share := _in_use()) > _QUIET and time.monotonic() < until:
         pass
@@ -146,7 +147,7 @@ def _servers() -> Iterator[str]:
 
 
 def results() -> dict[str, Found]:
-    """Return what `benchmarks/results` holds, by name."""
+    """Return the contents of `benchmarks/results`, by name."""
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))}
 
 
@@ -184,7 +185,7 @@ def _chunk(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _read(found: Mapping[str, Found]) -> Iterator[str]:
-    """Yield the rows of what is read, and of what the next prompt keeps."""
+    """Yield the rows of parsed templates, and of the cache for the next prompt."""
     suite, ids, drift = found["suite"]["total"], found["suite_ids"]["total"], found["drift"]["readers"]
     peers = {name: counts for name, counts in drift.items() if not name.startswith("unrender")}
     best = max(peers, key=lambda name: peers[name]["given"])
@@ -212,7 +213,7 @@ SUITE_RESULTS: Mapping[str, str] = {
     "SGLang": "189 of 448",
     "transformers": "33 of 48",
 }
-"""The results that CanIToolCall 0.1.1 publishes for other systems: passed outputs, of those that the system supports."""
+"""CanIToolCall 0.1.1's published results of other systems: passed outputs and supported outputs."""
 
 
 def _offered(drift: Mapping[str, Found]) -> Found:
@@ -230,7 +231,7 @@ def _drift(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _peers(found: Mapping[str, Found]) -> Iterator[str]:
-    """Yield each parser's cost over ours at 16k and at 64k."""
+    """Yield each parser's cost relative to ours at 16k and at 64k."""
     names = [name for name in found["peers"]["cases"][0]["costs"] if name != "unrender"]
     yield line(["Case", *names])
     yield "|---|" + "---|" * len(names)

@@ -1,14 +1,20 @@
-"""Many streams at once through a gateway: what a chunk costs it, what a stream holds, and how late text arrives.
+"""Many concurrent streams through a gateway: CPU per chunk, memory per stream, and delay of text.
 
-python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--vllm PYTHON] [--only NAME] [--json FILE]
+python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM]
+    [--vllm PYTHON] [--only NAME] [--json FILE]
 
-Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this one). The servers are `relay`, which copies
-bytes and understands nothing, the floor for anything that is written with asyncio; `libraries`, which copies bytes as well, with the
-server and the client that unrender is built on (uvicorn, Starlette, aiohttp); `unrender`; LiteLLM's proxy, where its program is named
-or found; and vLLM's own front end, where a Python that has it is named (`gateway_vllm.py` says how its engine is paced). Each is beside the relay of this run. CPU time is the server's own, from /proc, between the moment when all
-streams have begun and the first end; what beginning costs is counted apart. Lateness is wall time, and needs a quiet machine. Last,
-llama.cpp's own chat endpoint and the gateway before the same engine take turns with one random model, where `xllamacpp` is installed:
-`gateway_gguf.py`.
+Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this process). The servers are:
+
+- `relay`, which copies bytes without parsing them, the minimum for asyncio code;
+- `libraries`, which copies bytes with the server and client libraries of unrender (uvicorn, Starlette, aiohttp);
+- `unrender`;
+- LiteLLM's proxy, if its program is given or found;
+- vLLM's own front end, if a Python with vLLM is given (`gateway_vllm.py` describes its paced engine).
+
+Each is compared with the relay of the same run. CPU time is the server's own, from /proc, between the start of the last
+stream and the first end; the cost of starting is counted separately. Delays are wall time, and need a quiet machine.
+Finally, if `xllamacpp` is installed, llama.cpp's own chat endpoint is compared with the gateway in front of the same
+engine, using a random model: `gateway_gguf.py`.
 """
 
 from __future__ import annotations
@@ -46,32 +52,32 @@ TEMPLATE = """{%- if tools %}{{ tools | tojson }}{% endif %}{%- for m in message
 {%- for c in m.tool_calls or [] %}<call>{"name": {{ c.function.name | tojson }}, "arguments": {{ c.function.arguments | tojson }}}</call>
 {%- endfor %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"""
 ALONE = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or it asks the network for minutes
-    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # this is a loopback address
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # Otherwise, it tries the network for minutes.
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # The address is a loopback address.
 }
 _SETTLED = 2.0
 """Seconds after the first token of the last stream."""
 _RAMP = 300
-"""Requests a second, until all streams have begun."""
+"""Requests per second until all streams have started."""
 _SLOW = ("litellm", "vllm")
 _FIRSTS = 60
-"""Requests, one after the other, whose first byte is timed."""
+"""Number of sequential requests for measuring the time to the first byte."""
 
 
 def family(pid: int) -> list[Path]:
-    """Return the threads of a process and of those that it has begun."""
+    """Return the threads of a process and of its child processes."""
     own = [*Path(f"/proc/{pid}/task").iterdir()]
     begun = [int(child) for thread in own for child in (thread / "children").read_text().split()]
     return own + [thread for child in begun for thread in family(child)]
 
 
 def cpu(pid: int) -> float:
-    """Return the seconds of CPU that a process has used, with all its threads and children together."""
+    """Return the CPU seconds that a process and its children have used, in all threads."""
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in family(pid)) / 1e9
 
 
 def memory(pid: int) -> int:
-    """Return the bytes that a process and its children hold."""
+    """Return the bytes of memory of a process and its children."""
     processes = {thread.parent.parent for thread in family(pid)}
     return sum(int((one / "statm").read_text().split()[1]) for one in processes) * os.sysconf("SC_PAGE_SIZE")
 
@@ -79,7 +85,7 @@ def memory(pid: int) -> int:
 async def run(
     port: int, pid: int, streams: int, asked: argparse.Namespace, kind: type[Heard] = Heard
 ) -> dict[str, float]:
-    """Run streams at once and return the figures."""
+    """Run concurrent streams and return the figures."""
     idle = cpu(pid)
     await asyncio.sleep(_SETTLED)
     begun, held = cpu(pid), memory(pid)
@@ -98,9 +104,9 @@ async def run(
     peak = max(peak, memory(pid))
     heard: list[Heard] = await asyncio.gather(*tasks)
     ended, altogether = cpu(pid) - idle * (time.monotonic() - started), sum(one.tokens for one in heard)
-    # A chunk is one token of the engine. A server that falls behind may put several into one event.
+    # A chunk is one token of the engine. A server that is late may put several into one event.
     chunks = sum(at <= now <= until for one in heard for now, _ in one.came())
-    cost = steady / chunks if until - at > 1 else math.nan  # a busy machine: streams had ended when the last began
+    cost = steady / chunks if until - at > 1 else math.nan  # Streams may end early on a busy machine.
     late = sorted(delay for one in heard for delay in one.late())
     return {
         "streams": streams,
@@ -115,7 +121,7 @@ async def run(
 
 
 async def first(port: int, engine_port: int) -> dict[str, float]:
-    """Return by how many milliseconds a first byte comes later than the engine's own."""
+    """Return the milliseconds that the first byte arrives later than the engine's own."""
     over = []
     for name in range(_FIRSTS):
         direct, through = [await _first(one, name) for one in (engine_port, port)]
@@ -130,7 +136,7 @@ async def _first(port: int, name: int) -> float:
 
 
 def main() -> None:
-    """Print lines of figures for each server: the first byte, then one stream, some, and all."""
+    """Print figures of each server: for the first byte, then for one stream, some, and all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=8.0, help="tokens a second of each stream")
@@ -181,9 +187,9 @@ def _measure(asked: argparse.Namespace) -> None:
 def _measured(
     name: str, command: list[str], asked: argparse.Namespace, engine_port: int, relay: dict[int, float]
 ) -> Iterator[dict[str, Any]]:
-    """Print and yield the figures of one server; `relay` keeps what a chunk costs the relay, by the number of streams.
+    """Print and yield the figures of one server. `relay` stores the relay's cost per chunk, by number of streams.
 
-    LiteLLM's proxy and vLLM's front end can't keep up with the largest number of streams on two cores, so they don't get it.
+    LiteLLM's proxy and vLLM's front end can't keep up with the largest number of streams on two cores, so they skip it.
     """
     with (
         _free() as port,
@@ -219,7 +225,7 @@ def _figures(figures: dict[str, float]) -> str:
 
 
 def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[str, list[str]]:
-    """Return the commands that start the servers; `{port}` is where they shall listen."""
+    """Return the commands that start the servers; `{port}` is a placeholder for the port."""
     address = f"http://127.0.0.1:{engine_port}"
     (folder / "t.jinja").write_text(TEMPLATE)
     settings = '[limits]\nmax_streams = 100000\n[[models]]\nname = "m"\nbackend = "llama-server"\n'
@@ -252,7 +258,7 @@ async def _relay(engine_port: int, port: int) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)
         source, sink = await asyncio.open_connection("127.0.0.1", engine_port)
-        # An end of the connection is all that it understands as an end of the answer.
+        # The relay only detects the end of an answer by the end of the connection.
         head = head.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)
         sink.write(head + (await reader.readexactly(int(length[1])) if length else b""))
         while data := await source.read(65536):
@@ -281,7 +287,7 @@ def _libraries(engine_port: int, port: int) -> None:
 
 @contextlib.contextmanager
 def _free() -> Iterator[int]:
-    """Return a port that nobody listens at."""
+    """Return a free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -290,7 +296,7 @@ def _free() -> Iterator[int]:
 
 async def _warm(port: int) -> None:
     """Wait until the server answers."""
-    for _ in range(3000):  # vLLM alone imports for a minute on a busy machine
+    for _ in range(3000):  # Even vLLM's imports take a minute on a busy machine.
         with contextlib.suppress(OSError):
             if (await client(port, 0, 1)).done:
                 return

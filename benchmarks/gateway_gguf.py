@@ -1,9 +1,10 @@
-"""One random model in a real llama.cpp: its own chat endpoint, and the gateway before its raw one, by turns.
+"""A random model in a real llama.cpp: its own chat endpoint, compared with the gateway in front of its raw endpoint.
 
 python benchmarks/gateway_gguf.py [--requests 20] [--tokens 300]
 
-Needs `xllamacpp`, which is llama-server's own code. The model is tiny, so what is compared is the work beside it: prompt, grammar, sampling,
-parsing, frames. CPU time is that of the engine's process, and of the gateway's where there is one.
+It needs `xllamacpp`, which contains llama-server's own code. The model is tiny, so the comparison is about the other
+work: prompt, grammar, sampling, parsing, frames. CPU time is that of the engine's process, plus the gateway's if there
+is one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CASES: dict[str, dict[str, Any]] = {"text": {}, "tools": {"tools": [TOOL]}}
 
 
 def measure(requests: int = 20, tokens: int = 300) -> None:
-    """Print a line for each case and endpoint, or why it was not measured."""
+    """Print a line for each case and endpoint, or the reason why it wasn't measured."""
     try:
         importlib.import_module("xllamacpp")
     except ImportError:
@@ -58,7 +59,7 @@ def _compared(own: str, ours: str, engine: int, gateway: int, requests: int, tok
         for seed in range(-2, requests):
             for endpoint, address in (("llama-server", own), ("unrender", ours)):
                 said = _asked(address, PLAIN | more | {"seed": seed + 2, "max_tokens": tokens}, (engine, gateway))
-                if seed >= 0:  # the first ones warm up
+                if seed >= 0:  # The first requests warm up.
                     figures[endpoint] = [sum(pair) for pair in zip(figures[endpoint], said, strict=True)]
         for endpoint, (chunks, first, spent, failed) in figures.items():
             line = f"first_ms {1000 * first / requests:.3g}  cpu_us_per_chunk {1e6 * spent / max(chunks, 1):.4g}"
@@ -66,7 +67,7 @@ def _compared(own: str, ours: str, engine: int, gateway: int, requests: int, tok
 
 
 def _asked(address: str, body: dict[str, Any], pids: tuple[int, ...]) -> tuple[float, float, float, float]:
-    """Return the chunks of a stream, the seconds to the first, the CPU it took, and 1 when it ended with an error."""
+    """Return a stream's chunks, the seconds to the first one, the CPU time, and 1 if it ended with an error."""
     data = json.dumps(body | {"stream": True}).encode()
     headers = {"content-type": "application/json"}
     begun, spent = time.monotonic(), sum(map(_cpu, pids))
@@ -101,7 +102,7 @@ def _wait(address: str) -> None:
 
 
 def _engine(folder: str) -> None:
-    """Run the engine until the process is ended."""
+    """Run the engine until the process is stopped."""
     sys.path.insert(0, str(ROOT / "tests"))
     from random_gguf import write_gguf  # noqa: PLC0415 - the tests' own
 

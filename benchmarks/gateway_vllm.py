@@ -1,12 +1,13 @@
-"""vLLM's own front end before a paced engine: what `gateway.py --vllm PYTHON` starts, with the Python of the task `real-servers`.
+"""vLLM's own front end with a paced engine, which `gateway.py --vllm PYTHON` starts.
 
 python benchmarks/gateway_vllm.py FOLDER RATE --port PORT
 
-Its app, renderer, detokenizer, tool parser (`hermes`, as its users choose one) and the sockets between the two processes are vLLM's
-own; what stands in is the process that has the weights. That one says one token of a stream at a time, `RATE` a second. A busy engine
-puts the tokens of many streams into one message, once for each step, so what is due within a step's time goes together here too.
-One token has to say all that a test of lateness wants to know: the vocabulary is the bytes, and the words `@00000;` to `@49999;`. The
-first word of an answer is its stream's name, the others are milliseconds of the clock.
+It runs with the Python of the task `real-servers`. Its app, renderer, detokenizer, tool parser (`hermes`) and the
+sockets between the two processes are vLLM's own. Only the process with the weights is a fake, which writes one token
+per stream at a time, `RATE` per second. A busy engine puts the tokens of many streams into one message per step, so
+tokens that are due within one step's time are sent together here, too. The vocabulary is the bytes, and the words
+`@00000;` to `@49999;`, so that one token can contain all data of the test. The first word of an answer is its stream's
+name, and the others are milliseconds of the clock.
 """
 
 from __future__ import annotations
@@ -30,36 +31,36 @@ _WORDS = 50_000
 _BYTES = 256
 """The id of the first word."""
 _STEP = 0.02
-"""Seconds that a step of an engine takes when it has many streams."""
+"""Duration of an engine step with many streams, in seconds."""
 _ADD, _ABORT, _UTILITY = b"\x00", b"\x01", b"\x03"
 _LIMIT = 1
-"""That an answer has as many tokens as it may, in vLLM's numbers."""
+"""The finish reason `length`, as a number in vLLM."""
 
 
 class Worded(Heard):
-    """Words that a client has heard."""
+    """The words that a client has received."""
 
     def came(self) -> list[tuple[float, str]]:
-        """Return when each token came, and its number."""
+        """Return the arrival time and the number of each token."""
         return [(now, word) for now, line in self.lines for word in WORD.findall(line.decode())]
 
     def late(self) -> list[float]:
-        """Return how late each token came, in seconds, without the first."""
+        """Return the delay of each token except the first, in seconds."""
         return [(1000 * now - int(word)) % _WORDS / 1000 for now, word in self.came()[1:]]
 
     def whole(self) -> bool:
-        """Return whether all tokens came, and nobody else's, and not a character more."""
+        """Return whether all tokens arrived, without tokens of other streams or extra characters."""
         text = self.text()
         said = [int(word) for word in WORD.findall(text)]
         return self.done and not WORD.sub("", text) and len(said) == self.tokens and said[0] == self.name
 
 
 def main(folder: str, rate: str, *options: str) -> None:
-    """Serve until the process is ended."""
+    """Run the server until the process is stopped."""
     here = Path(folder)
     ended, kept = os.pipe()
     if not os.fork():
-        # Forked twice, it is not a child of the server, whose CPU time would include it.
+        # After two forks, it isn't a child of the server, whose CPU time would include it.
         if not os.fork():
             os.close(kept)
             _core(here, float(rate), ended)
@@ -70,7 +71,7 @@ def main(folder: str, rate: str, *options: str) -> None:
     addresses = {"input_address": f"ipc://{here}/asked", "output_address": f"ipc://{here}/said"}
 
     def client(**made: Any) -> Any:
-        # As a front end of several is made, which does not start the engine itself.
+        # As for one of several front ends, which don't start the engine themselves.
         own = importlib.import_module("vllm.v1.engine.core_client").AsyncMPClient
         return own(**{**made, "client_addresses": addresses})
 
@@ -93,7 +94,7 @@ def _write(folder: Path) -> None:
 
 
 def _core(folder: Path, rate: float, ended: int) -> None:
-    """Run what stands in for the engine until the front end is gone."""
+    """Run the fake engine until the front end exits."""
     zmq, packed = importlib.import_module("zmq"), importlib.import_module("msgspec").msgpack
     context = zmq.Context()
     asked, said = context.socket(zmq.DEALER), context.socket(zmq.PUSH)
@@ -119,7 +120,7 @@ def _core(folder: Path, rate: float, ended: int) -> None:
 
 
 class _Paced:
-    """The streams of an engine; lists, and the places in them, are those of vLLM's `EngineCoreRequest` and `EngineCoreOutputs`."""
+    """The streams of an engine. Lists use the field order of vLLM's `EngineCoreRequest` and `EngineCoreOutputs`."""
 
     def __init__(self, folder: Path, rate: float) -> None:
         self._folder, self._every = folder, 1 / rate
@@ -132,11 +133,11 @@ class _Paced:
         return importlib.import_module("tokenizers").Tokenizer.from_file(str(self._folder / "tokenizer.json"))
 
     def next(self) -> float:
-        """Return when there is something to say."""
+        """Return the time of the next output."""
         return max(self._due[0][0], self._free) if self._due else time.monotonic() + 1
 
     def told(self, kind: bytes, what: Any) -> Any:
-        """Take a message; return the answer that it wants at once."""
+        """Handle a message; return the immediate reply, if any."""
         if kind == _ADD:
             asked = ASKED.search(self._tokenizer.decode(what[1]).encode())
             assert asked, "this prompt is not one of ours"
@@ -151,7 +152,7 @@ class _Paced:
         return None
 
     def step(self) -> Any:
-        """Return a token for each stream that wants one."""
+        """Return a token for each stream that is due."""
         now, outputs = time.monotonic(), []
         while now >= self._free and self._due and self._due[0][0] <= now:
             due, stream, name = heapq.heappop(self._due)

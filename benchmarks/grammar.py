@@ -1,7 +1,7 @@
-"""Time and size of the grammars of one turn: with 1, 10 and 100 tools, and of what is large, with its growth.
+"""Time and size of a turn's grammars: with 1, 10 and 100 tools, and for large cases, with their growth.
 
-Run `python benchmarks/grammar.py`. The targets: 10 tools in at most 10 ms in each dialect; and each large case within two
-seconds and 200 MB, with at most twice the time and size for twice as much (2.3 with noise).
+Run `python benchmarks/grammar.py`. The targets: 10 tools in at most 10 ms in each dialect. Each large case must take at
+most two seconds and 200 MB, and twice the input at most twice the time and size (2.3 times with noise).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def format_of(calls: CallSyntax) -> Format:
 
 
 def tools(count: int) -> tuple[Tool, ...]:
-    """Return tools with the schemas that people write: a few strings, numbers, words to choose from, and a list."""
+    """Return tools with realistic schemas: a few strings, numbers, an enum, and a list."""
     return tuple(
         Tool(
             name=f"tool_{number}",
@@ -124,7 +124,7 @@ LARGE: dict[str, tuple[int, Callable[[int], tuple[Tool, ...]]]] = {
 
 
 def measured(calls: CallSyntax, dialect: str, offered: tuple[Tool, ...]) -> tuple[float, int]:
-    """Return the milliseconds of processor time and the characters that a dialect takes."""
+    """Return a dialect's milliseconds of processor time and its number of characters."""
     answer = Remainder(format=format_of(calls), request=Request(tools=offered))
     start = time.process_time()
     written = answer.written(Dialect(dialect)).said
@@ -133,7 +133,7 @@ def measured(calls: CallSyntax, dialect: str, offered: tuple[Tool, ...]) -> tupl
 
 
 def print_large() -> None:
-    """Print a table: one line per case, format and dialect, with the growth from half as much."""
+    """Print a table with one line per case, format and dialect, and the growth from half the size."""
     print(f"\n{'large':20} {'calls':9} {'dialect':16}{'time':>12}{'size':>12}   growth of time, size from half as much")
     for name, (count, make) in LARGE.items():
         for kind, calls in CALLS.items():
@@ -144,7 +144,7 @@ def print_large() -> None:
 
 
 def main() -> None:
-    """Print a table: one line per format and dialect, milliseconds by the number of tools; then the large cases."""
+    """Print a table with one line per format and dialect, and milliseconds by number of tools; then the large cases."""
     warnings.simplefilter("ignore", SchemaWarning)
     print(f"{'calls':9} {'dialect':16}" + "".join(f"{count:>6} tools" for count in COUNTS) + "   100 ÷ 10")
     for name, calls in CALLS.items():

@@ -1,14 +1,14 @@
-"""The worth of a grammar to a very small model: calls of tasks with known answers, with a grammar and without.
+"""The value of a grammar for a very small model: tasks with known answers, with and without a grammar.
 
 python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--show] [--json FILE]
 
-Strategy: the tasks are drawn from tables, the same in each run, in seven categories that leaderboards of function calling use. The
-gateway asks the same model, by default the example one, for the same answers, once with grammars and once without (`--constrain never`);
-prompts are the same. llama.cpp's own chat endpoint is asked the same requests, and writes its own prompts. An
-answer is valid when all its calls are complete calls of offered tools whose arguments their schemas admit, and
-there is one where one is required; then its functions and its arguments are compared with the known ones, whatever the order of calls and
-the case of texts. Tokens and seconds are those of an answer, on average: until its first token, which is the reading of the prompt, and
-then tokens a second.
+Strategy: the tasks are drawn from tables, the same in each run, in seven categories of common function-calling
+leaderboards. The gateway requests the same answers from the same model (by default the example model), once with
+grammars and once without (`--constrain never`), and with the same prompts. llama.cpp's own chat endpoint gets the same
+requests, and renders its own prompts. An answer is valid if all its calls are complete calls of available tools with
+valid arguments, and if it has a required call. Then its functions and arguments are compared with the known ones,
+ignoring the order of calls and the case of text. Tokens and seconds are averages per answer: seconds until the first
+token, which is the time to read the prompt, and then tokens per second.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ MODES: Mapping[str, Start] = {
     "without": lambda stack, path: gateway(stack, path, "--constrain", "never"),
     "llama.cpp's own": llama_cpp,
 }
-"""Servers that are measured side by side."""
+"""Servers that are compared."""
 ATTEMPT = {"temperature": 0, "seed": 1, "max_tokens": 120}
-"""With a seed nothing is generated a second time."""
+"""Request parameters. With a seed, the gateway generates no answer twice."""
 
 Call = tuple[str, Mapping[str, Any]]
 
 
 def tool(name: str, what: str, properties: Mapping[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a tool that takes these properties and no others."""
+    """Return a tool with only these properties."""
     required = [one for one in properties if one not in optional]
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return {"type": "function", "function": {"name": name, "description": what, "parameters": schema}}
@@ -79,7 +79,7 @@ TABLE = tool(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A question, the tools that are offered, and the calls that answer it: none where no tool fits."""
+    """A question, the available tools, and the calls that answer it; none if no tool fits."""
 
     question: str
     tools: Sequence[Mapping[str, Any]]
@@ -159,12 +159,12 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        """Add what became of others."""
+        """Add another tally."""
         for name in ("tasks", "valid", "function", "arguments", "tokens", "first", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def judge(self, task: Task, written: Sequence[tuple[str, str]], content: str) -> None:
-        """Count an answer; `written` are its calls, names and arguments as text."""
+        """Count an answer; `written` are its calls, with names and arguments as text."""
         calls = list(_called(written, task))
         valid = None not in calls and bool(calls or not task.answer)
         known, found = sorted(map(_plain, task.answer)), sorted(_plain(call) for call in calls if call)
@@ -177,7 +177,7 @@ class Tally:
             self.wrong.append(f"{task.question}  {written or content!r}"[:200])
 
     def shares(self) -> dict[str, int]:
-        """Return how many of a hundred answers are valid, name the right function, and have the right arguments."""
+        """Return the percentages of answers that are valid, name the right function, and have the right arguments."""
         return {name: round(100 * getattr(self, name) / self.tasks) for name in ("valid", "function", "arguments")}
 
     def row(self) -> str:
@@ -203,7 +203,7 @@ def main() -> None:
             ask(server, {**ATTEMPT, "messages": [{"role": "user", "content": "Hello"}]})  # The first answer warms up.
         for name, listed in tasks.items():
             found = {mode: Tally() for mode in servers}
-            # By turns, so that whatever else the machine does meets all alike.
+            # The modes take turns, so that other load on the machine affects all of them equally.
             for task in listed:
                 for mode, server in servers.items():
                     _ask(server, task, found[mode], parallel=name == "parallel")
@@ -226,7 +226,7 @@ def main() -> None:
 
 
 def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:
-    """Ask for an answer, and judge it."""
+    """Request an answer and judge it."""
     choice = "required" if task.answer else "auto"
     messages = [{"role": "user", "content": task.question}]
     more = {"messages": messages, "tools": task.tools, "tool_choice": choice, "parallel_tool_calls": parallel}
@@ -239,7 +239,7 @@ def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:
 
 
 def _called(calls: Iterable[tuple[str, str]], task: Task) -> Iterator[Call | None]:
-    """Yield calls, None for one that no tool takes, or that is cut off."""
+    """Yield calls, with None for one that is cut off or whose tool is unknown."""
     schemas = {one["function"]["name"]: one["function"]["parameters"] for one in task.tools}
     for name, text in calls:
         try:
@@ -250,7 +250,7 @@ def _called(calls: Iterable[tuple[str, str]], task: Task) -> Iterator[Call | Non
 
 
 def _plain(call: Call) -> tuple[str, str]:
-    """Return what of a call is compared."""
+    """Return the parts of a call that are compared."""
     return call[0], json.dumps(call[1], sort_keys=True).casefold()
 
 

@@ -1,17 +1,19 @@
-"""The cost of the next prompt, its share that an engine has seen before, and the time of its first token: `Turn.next` beside `prepare`.
+"""The next prompt by `Turn.next` compared with `prepare`: its cost, its cached share, and the time to the first token.
 
-python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept first] [--quick] [--json FILE]   (default: all templates in ../shared)
+python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept first] [--quick] [--json FILE]
+    (default: all templates in ../shared)
 
-Strategy: an agent calls one tool in each turn and gets its result. Its answers are written from the format: as the template writes them, or with
-small liberties (no space behind a colon of JSON, one blank line more at the end of a thought). Its reasoning is sent back, or not, as most clients of
-Chat Completions do. *Before*, the template writes all that was said (`prepare`); *after*, the last turn goes on (`Turn.next`, with the
-gateway's policy).
+Strategy: an agent calls one tool in each turn and gets its result. Its answers are written from the format, either as
+the template writes them or with small deviations (no space after a JSON colon, an extra blank line at the end of
+reasoning). Its reasoning is sent back or dropped, as by most clients of Chat Completions. *Before*, the template
+renders the whole conversation (`prepare`); *after*, the last turn is extended (`Turn.next` with the gateway's policy).
 
-cost   milliseconds of one step at turn 2, 20, 200 and 500, in one run; ratios are over turn 2 by `Turn.next`
-kept   for each template and an agent of 20 turns: how many prompts begin with the last prompt and the raw answer, which is all that helps an
-       engine that cannot cut its cache; and the share of each prompt that the engine has seen, for one that can
-first  seconds to the first token, turn by turn, through the gateway with `extend` off and on: a small real model in llama.cpp, which cuts its
-       cache, and a scripted engine that reads 2,000 tokens a second and cannot
+cost   milliseconds of one step at turn 2, 20, 200 and 500, in one run; ratios are relative to turn 2 by `Turn.next`
+kept   for each template and an agent of 20 turns: the number of prompts that start with the last prompt and the raw
+       answer, which an engine without cache truncation needs; and the share of each prompt that is in the cache of an
+       engine with truncation
+first  seconds to the first token, by turn, through the gateway with `extend` off and on: for a small real model in
+       llama.cpp, which truncates its cache, and for a scripted engine that reads 2,000 tokens a second and doesn't
 """
 
 from __future__ import annotations
@@ -56,9 +58,9 @@ TURNS = 20
 COSTS = (2, 20, 200, 500)
 """The turns whose cost is measured."""
 READS = 2000
-"""Tokens a second that the scripted engine reads."""
+"""Prompt tokens per second that the scripted engine reads."""
 TOKEN = 4
-"""Characters of a token, roughly."""
+"""Approximate number of characters per token."""
 NAME = "get_weather"
 TOOL = {
     "type": "function",
@@ -79,24 +81,27 @@ CASES = {
     "as the template writes them, not sent back": (False, False),
     "with deviations, not sent back": (True, False),
 }
-"""Ways in which answers are written and come back → with deviations, with reasoning."""
+"""Kinds of answers and histories, and whether they have deviations and reasoning."""
 Prompts = tuple[str, str, str]
-"""The last prompt, the answer to it, and the next prompt."""
+"""The last prompt, its answer, and the next prompt."""
 
 
 def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) -> str:
-    """Return an agent's answer, as the model writes it; `counts` tells that calls are counted through the conversation. Raises `ValueError` where the format cannot say it."""
+    """Return an agent's answer as the model writes it. Raises `ValueError` if the format can't express it.
+
+    `counts` numbers calls through the conversation.
+    """
     format, before = turn.format, len(turn.known_ids)
     thinks = bool(format.reasoning.end.strip())
     id = (id_maker(format.tools) if format.tools.id_parts else numbered_id)(before, NAME)
-    if counts:  # `functions.get_weather:3` for the first call of the fourth answer
+    if counts:  # Ids count calls, e.g. `functions.get_weather:3` for the first call of the fourth answer.
         format = replace(format, tools=replace(format.tools, index_start=format.tools.index_start + before))
     for thought in (f"Town {number} comes next, since it was asked for." if thinks else "", ""):
         call = (NAME, {"city": f"Town {number}", "days": number}, id)
         text = encode_answer(format, reasoning=thought + "\n" * (liberties and bool(thought)), calls=[call])
         if liberties:
             text = text.replace('": ', '":')
-        # Where the prompt has begun or closed a thought, the answer is what comes after it.
+        # If the prompt starts or closes reasoning, the answer is the text after that.
         if text.startswith(turn.prefill):
             text = text.removeprefix(turn.prefill)
         elif thought:
@@ -136,7 +141,7 @@ def agent(
 
 
 def counted(chat: ChatTemplate) -> bool:
-    """Return whether the template counts calls through the conversation."""
+    """Return whether the template numbers calls through the conversation."""
     first, second = (
         [*agent(chat, 4, liberties=False, reasoning=True, extends=False, counts=counts)] for counts in (True, False)
     )
@@ -153,20 +158,20 @@ def _next(turn: Turn, text: str, news: Sequence[Any], extends: bool) -> Turn | N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The text that an agent's prompts have in common, before and after."""
+    """The common text of an agent's prompts, before and after."""
 
     case: str
     way: str
     all: int
-    """Templates of which every prompt begins with the last one and the answer."""
+    """Number of templates for which every prompt starts with the last one and the answer."""
     some: int
     none: int
     share: float
-    """The share of a prompt that the engine has seen: the median of templates."""
+    """The share of a prompt that is in the engine's cache, as the median of templates."""
 
 
 def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[Kept]:
-    """Yield what is kept, for each way to answer and to ask."""
+    """Yield the results of `kept` for each kind of answer and each way to prompt."""
     missed: dict[str, str] = {}
     for case, (liberties, reasoning) in CASES.items():
         for way in ("before", "after"):
@@ -194,7 +199,7 @@ def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[Kept]:
 
 
 def cost(templates: Mapping[str, ChatTemplate], turns: Sequence[int], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Return the milliseconds of one step at each turn, by way and turn, for each template."""
+    """Return the milliseconds of one step for each template, by way and turn."""
     found: dict[str, dict[str, list[float]]] = {"Turn.next": {}, "prepare": {}}
     for name, chat in templates.items():
         try:
@@ -211,11 +216,11 @@ def cost(templates: Mapping[str, ChatTemplate], turns: Sequence[int], rounds: in
 
 
 def _steps(chat: ChatTemplate, turns: Sequence[int]) -> Iterator[tuple[int, dict[str, Callable[[], Any]]]]:
-    """Yield a turn, and the two ways to its prompt."""
+    """Yield a turn number and the two ways to its prompt."""
     messages: list[Any] = [ASKED]
     turn = chat.prepare(messages, tools=[TOOL])
     for number in range(2, max(turns) + 1):
-        # Every template is asked for the same, whether it drops thoughts or not.
+        # Every template gets the same messages, whether it drops reasoning or not.
         text = answer(turn, number, liberties=False)
         read = turn.parse(text)
         news = [result(read, number)]
@@ -233,10 +238,10 @@ def _steps(chat: ChatTemplate, turns: Sequence[int]) -> Iterator[tuple[int, dict
 
 
 def _medians(work: Mapping[int, Callable[[], Any]], rounds: int) -> dict[int, float]:
-    """Return the milliseconds of processor time that each takes; they take turns, so that whatever else goes on meets all alike."""
+    """Return the milliseconds of processor time of each function. They alternate, so that other load affects all."""
     times: dict[int, list[float]] = {turn: [] for turn in work}
     gc.collect()
-    gc.disable()  # as timeit does
+    gc.disable()  # The same as in timeit.
     try:
         for attempt in range(rounds + 1):
             for turn, step in work.items():
@@ -248,11 +253,11 @@ def _medians(work: Mapping[int, Callable[[], Any]], rounds: int) -> dict[int, fl
     return {turn: statistics.median(spent) for turn, spent in times.items()}
 
 
-# The first token.
+# Time to the first token.
 
 
 class Uncut:
-    """An engine that answers with a thought and a call, and whose cache goes on only from all that it has read and written."""
+    """An engine whose answers have reasoning and a call. Its cache is only used if the prompt contains all of it."""
 
     capabilities = EngineCapabilities(seed=False)
 
@@ -261,7 +266,7 @@ class Uncut:
         self.number = 0
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield an answer, when the prompt is read."""
+        """Yield an answer once the prompt is read."""
         prompt = job.turn.prompt
         seen = len(self.cache) if prompt.startswith(self.cache) else 0
         await asyncio.sleep((len(prompt) - seen) / TOKEN / READS)
@@ -279,15 +284,15 @@ class Uncut:
         return len(text) // TOKEN
 
     async def ready(self) -> str | None:
-        """Be ready."""
+        """Report readiness."""
         return None
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there are no resources."""
 
 
 def scripted(stack: ExitStack, chat: ChatTemplate, extend: Literal["on", "off"]) -> Server:
-    """Return a gateway before the scripted engine, in a thread of this process, until the stack ends."""
+    """Return a gateway in front of the scripted engine, in a thread that runs until the stack closes."""
     port = unused_port()
     model = Model(name="any", turns=Turns(template=chat, extend=extend), backend=Uncut())
     running, listening = server(app([model]), shutdown_timeout=0.1), listener("127.0.0.1", port)
@@ -300,8 +305,8 @@ def scripted(stack: ExitStack, chat: ChatTemplate, extend: Literal["on", "off"])
 
 
 def llama(stack: ExitStack, path: Path, extend: Literal["on", "off"]) -> Server:
-    """Return a gateway with the model in its process, until the stack ends."""
-    # One slot, so that each agent finds its own cache, whatever llama.cpp thinks of likeness.
+    """Return a gateway with the model in its process, until the stack closes."""
+    # A single slot, so that each agent finds its own cache, whatever llama.cpp's similarity check does.
     settings = (
         f'[[models]]\nname = "any"\nbackend = "gguf"\npath = "{path}"\nslots = 1\nextend = "{extend}"\nprobe = false\n'
     )
@@ -314,15 +319,15 @@ class First:
 
     seconds: float
     read: int
-    """Tokens of the prompt that the engine has read for it."""
+    """Number of prompt tokens that the engine had to read."""
 
 
 def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -> dict[str, dict[str, First]]:
-    """Return when the first token came at each turn but the first, by server: medians of several agents, which take turns."""
+    """Return the time of the first token of each turn after the first, by server: the median of several agents."""
     times: dict[str, dict[int, list[Said]]] = {}
     for attempt in range(rounds):
         for name, one in servers.items():
-            # The beginning is new for each agent, so that none finds what another has left.
+            # The start is new for each agent, so that none uses another one's cache.
             messages: list[Any] = [{**ASKED, "content": f"I am client {attempt} of {time.time()}. {ASKED['content']}"}]
             for number in range(1, turns + 1):
                 said = ask(one, {"messages": messages, "tools": [TOOL], "parallel_tool_calls": False, **more})
@@ -345,7 +350,7 @@ def _middle(said: Sequence[Said]) -> First:
 
 
 def firsts(turns: int, rounds: int) -> dict[str, dict[str, First]]:
-    """Return the seconds to the first token: with a real model, and with an engine that cannot cut."""
+    """Return the seconds to the first token with a real model, and with an engine that can't truncate its cache."""
     chat = ChatTemplate.from_file(ROOT / "tests" / "templates" / "json-tags.jinja")
     states: dict[str, Literal["on", "off"]] = {"rendered": "off", "extended": "on"}
     found: dict[str, dict[str, First]] = {}
@@ -362,7 +367,7 @@ def firsts(turns: int, rounds: int) -> dict[str, dict[str, First]]:
     return found
 
 
-# What is told.
+# Tables.
 
 
 def told(found: Mapping[str, Any]) -> Iterator[str]:
@@ -418,7 +423,7 @@ def main() -> None:
         found["first"] = {name: {turn: asdict(one) for turn, one in by.items()} for name, by in times.items()}
     print(*told(found), sep="\n")
     if given.json:
-        # What is not measured this time stays as it was.
+        # Results that aren't measured this time are kept.
         before = json.loads(given.json.read_text(encoding="utf-8")) if given.json.exists() else {}
         save(given.json, before | found)
 

@@ -1,13 +1,14 @@
-"""The number of templates whose answers vLLM's and SGLang's parsers read: each template with the best of all that a system registers.
+"""The number of templates that vLLM's and SGLang's parsers support, using each system's best parsers for each template.
 
-python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]    (in the environment of `python3 scripts/run.py peers`; all vendors' templates by default)
+python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]
+    (in the environment of `python3 scripts/run.py peers`; all vendors' templates by default)
 
-Strategy: the template writes up to six answers, with and without reasoning, content and one or two calls; what comes with and after the end of
-the turn is cut off, as an engine does. A system reads a template if for each of its answers some pair of its parsers, one for reasoning
-and one for calls, gives the same message. That is generous: a server has one pair for all answers, which its user has to name, and it
-streams. Whitespace at the ends of texts does not count. For a parser that asks a tokenizer, every text that it asks for is one token;
-parsers that can only be driven by token ids (vLLM's for Harmony and for Cohere's models) are not, so what only they read counts as not read.
-Templates that write no call are left out.
+Strategy: the template writes up to six answers, with and without reasoning, content and one or two calls. The end of
+the turn and later text are cut off, as engines do. A system supports a template if for each of its answers some pair of
+its parsers, one for reasoning and one for calls, gives the same message. That is generous: a server streams, and uses
+one pair, chosen by its user, for all answers. Whitespace around texts is ignored. For a parser that needs a tokenizer,
+every text that it requests is one token. Parsers that need token ids (vLLM's for Harmony and for Cohere's models) are
+skipped, so answers that only they support count as unsupported. Templates that write no call are left out.
 """
 
 from __future__ import annotations
@@ -48,21 +49,21 @@ ANSWERS = (
 )
 
 Split = Callable[[str], tuple[str, str]]
-"""An answer → reasoning, and the rest."""
+"""Splits an answer into reasoning and the rest."""
 Read = Callable[[str], tuple[str, list[tuple[str, Any]]]]
-"""The rest → content, and calls."""
+"""Splits the rest into content and calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """All parsers that a system registers, by name."""
+    """All registered parsers of a system, by name."""
 
     name: str
     splits: dict[str, Split]
     reads: dict[str, Read]
 
     def unread(self, answers: Sequence[tuple[str, Said]]) -> int:
-        """Return how many answers no pair of its parsers reads."""
+        """Return the number of answers that no pair of the system's parsers reads."""
         return sum(not self._reads(text, answer) for text, answer in answers)
 
     def _reads(self, text: str, answer: Said) -> bool:
@@ -76,7 +77,7 @@ class System:
 
 
 def main() -> None:
-    """Print how many answers of each template nothing of a system reads, and how many templates are read."""
+    """Print each template's number of answers that a system can't read, and the number of supported templates."""
     asked = arguments(__doc__, "templates", "--json")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
@@ -119,7 +120,7 @@ def _content_first(text: str, answer: Said) -> bool:
 
 
 def _own(candidate: Candidate, shown: CutOut) -> bool:
-    """Return whether the derived format reads an answer. Words with which the prompt began the reasoning do not count."""
+    """Return whether the derived format reads an answer. Reasoning text from the prompt is ignored."""
     message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
     calls = [(call.name, call.arguments_json) for call in message.tool_calls]
     reasoning = _bare(
@@ -132,7 +133,7 @@ def _own(candidate: Candidate, shown: CutOut) -> bool:
 
 
 def _ended(text: str, format: Any) -> str:
-    """Return what an engine gives of an answer: up to what ends the turn, without whitespace around."""
+    """Return an answer as engines return it: up to the end of turn, without surrounding whitespace."""
     ends = {end.strip() for end in (format.turn.end, *format.turn.ends)} - {""}
     return text[: min((text.index(end) for end in ends if end in text), default=len(text))].strip()
 
@@ -156,7 +157,7 @@ def _said(found: tuple[str | None, Sequence[tuple[str, Any]]] | None) -> tuple[s
 
 
 def _quietly(run: Callable[[str], Any], text: str) -> Any:
-    """Return what a parser makes of a text; None where it raises."""
+    """Return a parser's result for a text; None if it raises."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             return run(text)
@@ -207,7 +208,7 @@ def sglang() -> System:
 
 
 class Anything(dict[str, int]):
-    """A vocabulary in which every text that is asked for is one token."""
+    """A vocabulary in which every requested text is one token."""
 
     def __contains__(self, key: object) -> bool:
         return True
@@ -217,12 +218,12 @@ class Anything(dict[str, int]):
         return self[key]
 
     def get(self, key: str, default: Any = None) -> int:  # noqa: ARG002
-        """Return the token's id, new or not."""
+        """Return the token's id, creating it if needed."""
         return self[key]
 
 
 class Tokenizer:
-    """A tokenizer, as far as vLLM's parsers ask for one."""
+    """The part of a tokenizer that vLLM's parsers use."""
 
     def __init__(self) -> None:
         self.vocab = Anything()
@@ -230,7 +231,7 @@ class Tokenizer:
         self.bos_token_id = self.eos_token_id = 0
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the id of whatever text is asked for."""
+        """Return a mapping that has an id for any text."""
         return self.vocab
 
     def convert_tokens_to_ids(self, token: str) -> int:

@@ -1,11 +1,12 @@
-"""Compare the speed of all installed parsers on the same texts, in one run.
+"""Compare the speed of all installed parsers on the same texts in one run.
 
-python benchmarks/peers.py [--quick] [--json FILE]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
+python benchmarks/peers.py [--quick] [--json FILE]
+    (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
 
-Strategy: the cases and texts of `streaming`, cut into tokens, the same for all. A parser's messages of 1k
-and 16k are compared with ours before it is timed; one that is wrong gets no figure. `arguments` says how a call's arguments
-are given out: as they come, or whole. A peer that cannot be imported is named. "–" is where one reading would take more
-than half a minute if its cost grew with the square of the length.
+Strategy: the cases and texts are those of `streaming`, cut into the same tokens for all parsers. Before timing, a
+parser's messages of 1k and 16k are compared with ours; a parser with wrong messages gets no figure. `arguments` shows
+whether a call's arguments are returned as they come or whole. Missing parsers are listed. "–" means that one reading
+would take more than half a minute if its cost grew quadratically.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from streaming import AS_WRITTEN, CASES, CHUNK, Case, best
 
 LENGTHS = (1_000, 4_000, 16_000, 64_000)
 COMMON = 16_000
-"""The greatest length that every peer reads."""
+"""The maximum length that every peer reads."""
 PATIENCE = 30.0
-"""Seconds that one reading is allowed, going by the length before."""
+"""Maximum seconds for one reading, extrapolated from the previous length."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A call in the making: its name, and its arguments as they came."""
+    """An unfinished call: its name, and the pieces of its arguments."""
 
     name: str = ""
     arguments: list[str] = field(default_factory=list)
@@ -42,14 +43,14 @@ class Call:
 
 @dataclass(slots=True)
 class Answer:
-    """The sum of the pieces."""
+    """The sum of all pieces."""
 
     reasoning: str = ""
     content: str = ""
     calls: dict[int, Call] = field(default_factory=dict)
 
     def add(self, piece: Piece) -> None:
-        """Take one more piece."""
+        """Add a piece."""
         self.reasoning += piece.reasoning
         self.content += piece.content
         if piece.name or piece.arguments:
@@ -59,13 +60,13 @@ class Answer:
 
     @property
     def meaning(self) -> tuple[Any, ...]:
-        """The message; whitespace around its texts is left to the formats, and so is JSON's within the arguments."""
+        """The message, ignoring whitespace around texts and in JSON arguments, where formats differ."""
         calls = [(call.name, _value("".join(call.arguments))) for call in self.calls.values()]
         return self.reasoning.strip(), self.content.strip(), calls
 
     @property
     def arrival(self) -> str:
-        """The arrival of the arguments; "whole" when more than half of a call's are one piece."""
+        """The kind of arrival of arguments; "whole" if one piece is more than half of a call's arguments."""
         if not self.calls:
             return ""
         whole = any(max(map(len, call.arguments)) * 2 > len("".join(call.arguments)) for call in self.calls.values())
@@ -80,7 +81,7 @@ def _value(arguments: str) -> Any:
 
 
 def answer(reader: Reader, case: Case, size: int) -> Answer:
-    """Read one text of a case and add up what comes."""
+    """Read one text of a case and add up the pieces."""
     whole = Answer()
     for given in reader.prepare(case, tokens(case.write(size)))():
         for piece in reader.pieces(given):
@@ -89,9 +90,9 @@ def answer(reader: Reader, case: Case, size: int) -> Answer:
 
 
 def costs(readers: list[Reader], case: Case, lengths: tuple[int, ...], rounds: int) -> dict[str, dict[int, float]]:
-    """Return each reader's least µs per four characters, for the lengths it can read in time.
+    """Return each reader's lowest µs per four characters, for the lengths that it can read in time.
 
-    The readers take turns, round after round, so that what else the machine does slows all of them alike.
+    The readers alternate in each round, so that other load slows all of them down equally.
     """
     texts = {size: case.write(size) for size in lengths}
     seconds: dict[str, dict[int, float]] = {reader.name: {} for reader in readers}
@@ -113,7 +114,7 @@ def _exhaust(run: Run) -> None:
 
 
 def _worthwhile(known: dict[int, float], size: int) -> bool:
-    """Say whether to read once more: not what takes long and is known, nor what would take too long."""
+    """Return whether to run a reading again: not if it's slow and known, or likely too slow."""
     if size in known:
         return known[size] < 1
     last = max(known, default=0)
@@ -122,15 +123,15 @@ def _worthwhile(known: dict[int, float], size: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Results of a case: for each reader, its µs per four characters by length (none if its message differs from ours)."""
+    """Results of a case: each reader's µs per four characters by length (none if its message is wrong)."""
 
     title: str
     costs: dict[str, dict[int, float]]
     arrival: dict[str, str]
-    """For each reader, whether arguments come in pieces or whole."""
+    """For each reader, whether arguments arrive in pieces or whole."""
 
     def lines(self, lengths: tuple[int, ...]) -> Iterator[str]:
-        """Yield the row of each reader: µs for each length, growth, cost over ours, and arrival."""
+        """Yield the row of each reader: µs for each length, growth, cost relative to ours, and arrival."""
         for name, costs in self.costs.items():
             line = f"{self.title:28} {name:13}"
             if costs:
@@ -179,7 +180,7 @@ def _k(size: int) -> str:
 
 
 def importable() -> Iterator[Reader]:
-    """Yield the peers that are here, and print each one's version, or that it is missing."""
+    """Yield the installed peers, and print each version or that it's missing."""
     for peer in PEERS:
         try:
             import_module(peer.module)
@@ -194,7 +195,7 @@ def main() -> None:
     """Print the versions, and the table."""
     asked = arguments(__doc__, "--quick", "--json")
     peers = list(importable())
-    # Torch and the engines are a great heap, which no parser's figure shall hold; vLLM's server does the same.
+    # Torch and the engines have a large heap, which must not slow the parsers down. vLLM's server does the same.
     gc.freeze()
     lengths = (LENGTHS[0], COMMON) if asked.quick else LENGTHS
     print(heading(lengths))

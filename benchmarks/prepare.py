@@ -2,7 +2,8 @@
 
 python benchmarks/prepare.py [DIRECTORY]      (default: ../shared/templates, or $UNRENDER_TEMPLATES)
 
-Bars: analysis takes tens of milliseconds; a second `prepare` on the same template little more than one rendering.
+Targets: analysis takes tens of milliseconds, and a second `prepare` on the same template little more than one
+rendering.
 """
 
 from __future__ import annotations

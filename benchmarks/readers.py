@@ -1,9 +1,9 @@
 """Adapters for the streaming parsers of other projects, and for ours. Each converts tokens into pieces of a message.
 
-Strategy: each is driven as its own server drives it, once per token, and what a server makes once is made before the
-clock runs. The cases' markers are those of the Qwen models, which vLLM's and SGLang's parsers have built in; transformers'
-parser reads our format through an export of it. vLLM goes by token ids, so a token has one: its place in a vocabulary of
-the text's own tokens, for there is no model here.
+Strategy: each parser is used as in its own server, once per token. Objects that a server creates once are created
+before the timing starts. The cases' markers are those of the Qwen models, which are built into vLLM's and SGLang's
+parsers. transformers' parser reads an export of our format. vLLM uses token ids. Without a model, a token's id is its
+index in a vocabulary of the text's own tokens.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from unrender.machine.events import ArgumentsText, ContentText, Event, Reasoning
 from unrender.parser.streaming import Parser
 
 MARKERS = re.compile(r"(</?(?:think|tool_call)>)")
-"""One token each for the models that write them, e.g. Qwen3."""
+"""Markers that are single tokens for models such as Qwen3."""
 VLLM_TOOL_PARSERS = {ToolMode.JSON_NATIVE: "hermes", ToolMode.TAG_WITH_TAGGED: "qwen3_coder"}
 SGLANG_TOOL_PARSERS = {ToolMode.JSON_NATIVE: "qwen25", ToolMode.TAG_WITH_TAGGED: "qwen3_coder"}
 
 Run = Callable[[], Iterator[Any]]
-"""Reads the text once, with a new parser; yields what that gives out, a token at a time."""
+"""Reads the text once with a new parser, one token at a time, and yields the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +43,17 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A streaming parser: where it is installed, how it is run, and how what it gives out is read."""
+    """A streaming parser: its package, how to run it, and how to read its output."""
 
     name: str
     module: str
-    """The module that must be importable; its first part is the distribution."""
+    """The required module. Its first part is the name of the distribution."""
     prepare: Callable[[Case, list[str]], Run]
     pieces: Callable[[Any], Iterator[Piece]]
 
 
 def tokens(text: str) -> list[str]:
-    """Cut a text into markers and, between them, chunks of four characters."""
+    """Cut a text into markers and chunks of four characters."""
     parts = MARKERS.split(text)
     return [token for i, part in enumerate(parts) for token in ([part] if i % 2 else chunked(part))]
 
@@ -64,7 +64,7 @@ def _tools(case: Case) -> list[dict[str, Any]]:
 
 def _prepare_unrender(case: Case, tokens: list[str]) -> Run:
     def run() -> Iterator[list[Event]]:
-        # The others send arguments as they come, too.
+        # The other parsers stream arguments, too.
         parser = Parser(case.format, case.request, policy=AS_WRITTEN)
         for token in tokens:
             yield parser.feed(token)
@@ -105,7 +105,7 @@ def _prepare_transformers(case: Case, tokens: list[str]) -> Run:
 
 
 def _transformers_pieces(given: dict[str, Any] | None) -> Iterator[Piece]:
-    """Read the message: the events hold arguments as the model wrote them, which are JSON only when a call has ended."""
+    """Read the message. Its events have raw arguments, which are valid JSON only at the end of a call."""
     if given is None:
         return
     yield Piece(reasoning=given.get("reasoning_content", ""), content=given.get("content", ""))
@@ -115,7 +115,7 @@ def _transformers_pieces(given: dict[str, Any] | None) -> Iterator[Piece]:
 
 
 class Vocabulary:
-    """A tokenizer's face for vLLM's parsers, which ask for the ids of markers and for the texts of ids."""
+    """A tokenizer for vLLM's parsers, which look up the ids of markers and the texts of ids."""
 
     def __init__(self, tokens: list[str]) -> None:
         markers = ("<think>", "</think>", "<tool_call>", "</tool_call>")

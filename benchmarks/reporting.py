@@ -1,4 +1,4 @@
-"""Arguments, rows of Markdown tables and JSON files, in the same form for all benchmarks."""
+"""Arguments, Markdown table rows and JSON files, in the same form for all benchmarks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COMMON: Mapping[str, Mapping[str, Any]] = {
     "--show": {"action": "store_true", "help": "print each answer that differs from the known one"},
     "--json": {"type": Path, "metavar": "FILE", "help": "also write the results to a file"},
 }
-"""Arguments that several benchmarks have."""
+"""Arguments shared by several benchmarks."""
 
 
 def arguments(doc: str | None, *common: str, **own: Any) -> Namespace:
-    """Parse the command line: arguments of `COMMON` by name, and options of the benchmark's own.
+    """Parse the command line: arguments of `COMMON` by name, and the benchmark's own options.
 
     A number is an option's default. For other options, `own` has the settings of `add_argument`.
     """

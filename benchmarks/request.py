@@ -2,10 +2,10 @@
 
 python benchmarks/request.py [TEMPLATE.jinja …] [--quick] [--json FILE]
 
-Strategy: each figure is the median processor time of some runs. A ratio beside it makes figures of different machines
-comparable; the bar is what may be spent, and how much of it was. Cold means that nothing of the tools has been seen before,
-their schemas included; known schemas, that only the names are new, as when tools come and go; warm, that all of it has. What
-is not installed is said, and not measured.
+Strategy: each figure is the median processor time of several runs. A ratio makes figures of different machines
+comparable. The bar is the target, with the share that was used. "Cold" means new tools with new schemas; "known
+schemas", new names only, as when tools come and go; "warm", no new parts. Packages that aren't installed are listed,
+but not measured.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = sorted((ROOT / "tests" / "templates").rglob("*.jinja"))
 COUNTS = (1, 10, 20, 50, 100)
 NEVER_SEEN = 20
-"""The number of tools for which the bar of cold grammars holds."""
+"""Number of tools for which the limit of cold grammars applies."""
 COLD_BAR, KNOWN_BAR = 0.5, 0.4
-"""Milliseconds of a grammar for each tool: with schemas never seen, and with known ones."""
+"""Maximum milliseconds of a grammar per tool, with new schemas and with known ones."""
 ANSWER_BARS = {"turn.parse, 500 characters": 60, "turn.parser()": 30, "parser.copy()": 10}
-"""Microseconds."""
+"""Maximum microseconds for an answer."""
 ANALYSIS_BAR = 60
-"""Milliseconds for all but a handful of templates."""
+"""Maximum milliseconds for all but a few templates."""
 HELLO = [{"role": "user", "content": "What is the weather in Rome? " * 20}]
 PROSE = ("Rain is likely in the north, with 3 < x < 7 mm by noon. " * 9)[:500]
 PARAMETERS = {
@@ -59,7 +59,7 @@ _serial = itertools.count()
 
 
 def tools(count: int, *, new: bool = False, schemas: bool = False) -> list[dict[str, Any]]:
-    """Return tools; `new` ones have names that nobody has seen, and with `schemas` arguments that nobody has."""
+    """Return tools. `new` ones have new names, and with `schemas` also new arguments."""
     prefix = f"tool{next(_serial)}_" if new else "tool_"
     names = [f"{prefix}{i}" for i in range(count)]
     return [
@@ -76,7 +76,7 @@ def tools(count: int, *, new: bool = False, schemas: bool = False) -> list[dict[
 
 
 def _renamed(suffix: str) -> dict[str, Any]:
-    """Return the parameters with names and words of their own, so that no part of them has been read before."""
+    """Return the parameters with new names and words, so that no part of them is cached."""
     text = json.dumps(PARAMETERS)
     for word in ("city", "days", "unit", "options", "tags", "celsius"):
         text = text.replace(f'"{word}"', f'"{word}_{suffix}"')
@@ -85,7 +85,7 @@ def _renamed(suffix: str) -> dict[str, Any]:
 
 
 def against(spent: float, bar: float) -> str:
-    """Return a bar, whether it is met, and how much of it was spent."""
+    """Return a target, whether it's met, and the share that was used."""
     return f"bar {bar:g} {'met' if spent <= bar else 'MISSED'} ({spent / bar:.2f})"
 
 
@@ -100,7 +100,7 @@ def median(work: Callable[[], object], runs: int) -> float:
 
 
 def bare(template: ChatTemplate) -> Callable[[list[dict[str, Any]]], str]:
-    """Return what renders with Jinja alone, set up as transformers does."""
+    """Return a function that renders with Jinja alone, set up as in transformers."""
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.filters["tojson"] = lambda value, indent=None, **_: json.dumps(value, ensure_ascii=False, indent=indent)
     environment.globals["raise_exception"] = _refuse
@@ -120,7 +120,7 @@ def _refuse(words: str) -> None:
 
 
 def prepares(name: str, template: ChatTemplate, runs: int) -> Iterator[str]:
-    """Yield a line for 1 and 50 tools: what `prepare` takes for tools that it knows, and what Jinja alone takes."""
+    """Yield a line for 1 and 50 tools: the time of `prepare` for known tools, and of Jinja alone."""
     render = bare(template)
     for count in (1, 50):
         offered = tools(count)
@@ -132,7 +132,7 @@ def prepares(name: str, template: ChatTemplate, runs: int) -> Iterator[str]:
 
 
 def grammars(template: ChatTemplate, runs: int) -> Iterator[Written]:
-    """Yield for each dialect what its grammars cost, cold by the number of tools, and warm."""
+    """Yield the costs of each dialect's grammars: cold by number of tools, and warm."""
     for dialect, engine in ENGINE_OF.items():
         cold, known = (
             {count: _grammar_alone(template, count, engine, max(3, runs // 3), schemas=new) for count in COUNTS}
@@ -149,11 +149,11 @@ class Written:
     dialect: str
     cold: dict[int, float]
     known: dict[int, float]
-    """The same where the schemas have been read for other tools."""
+    """The same with schemas that other tools have already used."""
     warm: float
 
     def lines(self) -> Iterator[str]:
-        """Yield the rows as the table shows them: what a tool costs, how that grows, and the bars."""
+        """Yield the table's rows: the cost per tool, its growth, and the targets."""
         for name, spent, bar in (("cold", self.cold, COLD_BAR), ("known schemas", self.known, KNOWN_BAR)):
             each = spent[NEVER_SEEN] / NEVER_SEEN
             growth = spent[COUNTS[-1]] / spent[COUNTS[1]] / (COUNTS[-1] / COUNTS[1])
@@ -164,7 +164,7 @@ class Written:
 
 
 def _grammar_alone(template: ChatTemplate, count: int, engine: Engine, runs: int, *, schemas: bool) -> float:
-    """Return the median processor time of a grammar for tools never seen, without that of the prompt that shows them."""
+    """Return the median processor time of a grammar for new tools, without the time of the prompt."""
     spent = []
     for _ in range(runs):
         turn = template.prepare(HELLO, tools=tools(count, new=True, schemas=schemas))
@@ -177,7 +177,7 @@ def _written(template: ChatTemplate, count: int, engine: Engine) -> str:
 
 
 def answers(turn: Turn, runs: int) -> dict[str, float]:
-    """Return the µs that it takes to parse an answer, and to get a parser."""
+    """Return the µs for parsing an answer, and for creating a parser."""
     parser = turn.parser()
     works: dict[str, Callable[[], object]] = {
         "turn.parse, 500 characters": lambda: turn.parse(PROSE),
@@ -188,7 +188,7 @@ def answers(turn: Turn, runs: int) -> dict[str, float]:
 
 
 def starts(source: str) -> Iterator[str]:
-    """Yield the time to a first template and a first turn, in processes of their own, less what Python itself takes."""
+    """Yield the time to a first template and a first turn in new processes, minus Python's own start-up."""
     first = f"from unrender import ChatTemplate\nt = ChatTemplate.from_string({source!r}, cache=False)"
     turn = f"{first}\nt.prepare({HELLO!r})"
     empty = min(_started("pass") for _ in range(5))
@@ -205,7 +205,7 @@ def _started(code: str) -> float:
 
 
 def others(template: ChatTemplate, runs: int) -> Iterator[tuple[str, list[float]]]:
-    """Yield the milliseconds that engines and libraries take for one tool, and for fifty, of ours or their own making."""
+    """Yield the milliseconds of engines and libraries for one tool and for fifty."""
     for name, make in OTHERS.items():
         try:
             work = make(template)
@@ -266,19 +266,19 @@ OTHERS: dict[str, Callable[[ChatTemplate], Callable[[int], object]]] = {
 
 
 def analyses(templates: Sequence[ChatTemplate], runs: int) -> list[float]:
-    """Return the milliseconds that the analysis of each template takes."""
+    """Return the milliseconds of each template's analysis."""
     return [median(partial(analyze, each._with_tools), max(2, runs // 10)) for each in templates]
 
 
 def analysed(spent: Sequence[float]) -> str:
-    """Return the line of the analyses."""
+    """Return the line about the analyses."""
     middle, slow = statistics.median(spent), sum(each > ANALYSIS_BAR for each in spent)
     rest = f"the slowest {max(spent):.0f} ms, {slow} of {len(spent)} over the bar"
     return f"analysis, cold, median          {middle:8.1f} ms   {against(middle, ANALYSIS_BAR)}   ({rest})"
 
 
 def main() -> None:
-    """Print everything."""
+    """Print all results."""
     asked = arguments(__doc__, "templates", "--quick", "--json")
     runs = 5 if asked.quick else 50
     paths = asked.templates or TEMPLATES[:: 8 if asked.quick else 3]

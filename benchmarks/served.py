@@ -1,7 +1,7 @@
 """Start servers of one model for benchmarks, and send them requests: the gateway, and llama.cpp's own chat endpoint.
 
-Strategy: those of llama.cpp run the same engine code on the same file, with as many threads. A request is streamed, and timed from the outside, by
-whatever comes first and last; CPU is that of the server's process, engine included.
+Strategy: all servers run llama.cpp's engine code with the same file and number of threads. A request is streamed and
+timed from outside, by its first and last output. CPU is that of the server's process, including the engine.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Said:
     tokens: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Those of the prompt that the engine did not read again."""
+    """Prompt tokens that were in the engine's cache."""
     first: float = 0.0
     """Seconds from the request to the first token."""
     seconds: float = 0.0
     cpu: float = 0.0
-    """Processor seconds of the server."""
+    """Processor seconds used by the server."""
 
     @property
     def rate(self) -> float:
@@ -50,14 +50,14 @@ class Said:
 
 
 def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
-    """Return a gateway with the model in its process, until the stack ends; `own` are variables of its environment."""
+    """Return a gateway with the model in its process, until the stack closes. `own` are environment variables."""
     port = unused_port()
     command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
     return _started(stack, command, port, "/ready", own or {})
 
 
 def configured(stack: ExitStack, settings: str) -> Server:
-    """Return a gateway with these settings, in TOML, until the stack ends."""
+    """Return a gateway with these TOML settings, until the stack closes."""
     port = unused_port()
     file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "gateway.toml"
     file.write_text(settings, encoding="utf-8")
@@ -66,7 +66,7 @@ def configured(stack: ExitStack, settings: str) -> Server:
 
 
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
-    """Return llama.cpp's own server, with its own chat endpoint, until the stack ends; a template replaces the file's."""
+    """Return llama.cpp's own server and chat endpoint, until the stack closes. `template` replaces the file's."""
     port = unused_port()
     command = [sys.executable, __file__, str(path), str(port), template]
     return _started(stack, command, port, "/health", {})
@@ -94,7 +94,7 @@ def _started(stack: ExitStack, command: Sequence[str], port: int, ready: str, ow
 
 
 def ask(server: Server, body: Mapping[str, Any]) -> Said:
-    """Return the streamed answer of Chat Completions. Raises `OSError` where the server refuses."""
+    """Return the streamed answer of Chat Completions. Raises `OSError` if the server rejects the request."""
     more = {"model": "any", "stream": True, "stream_options": {"include_usage": True}}
     request = urllib.request.Request(
         f"http://127.0.0.1:{server.port}/v1/chat/completions",
@@ -131,13 +131,13 @@ def _add(said: Said, chunk: Mapping[str, Any]) -> None:
 
 
 def _cpu(pid: int) -> float:
-    """Return the processor seconds of a process so far; 0 where the system does not tell."""
+    """Return a process's processor seconds so far; 0 if the system doesn't provide them."""
     tasks = Path(f"/proc/{pid}/task")
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.glob("*")) / 1e9
 
 
 def _serve(path: str, port: str, template: str) -> None:
-    """Run llama.cpp's server until the process is ended."""
+    """Run llama.cpp's server until the process is stopped."""
     from unrender.gateway.backends.backend import free_cores  # noqa: PLC0415 - only here
     from unrender.gateway.backends.llama_server import SLOTS, llama_cpp  # noqa: PLC0415 - only here
 

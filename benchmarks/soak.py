@@ -1,10 +1,10 @@
-"""Run many streams through a gateway, with a faulty engine and clients that disconnect. Report lost text and memory growth.
+"""Run many streams through a gateway with a faulty engine and disconnecting clients. Report lost text and leaks.
 
 python benchmarks/soak.py [--minutes 30] [--streams 300] [--rate 5] [--seed S]
 
-Processes: the engine and the clients (this one), and `unrender serve`. Each request names the fault that it wants, so each client knows
-what it must get: every piece of its own text in order, or the pieces up to the fault and an error in the API's own form. The exit
-status is 1 when text is lost, when a connection stays open, or when memory grows.
+Processes: the engine and the clients (this process), and `unrender serve`. Each request names its fault, so each client
+knows what to expect: every piece of its own text in order, or the pieces up to the fault and an error in the API's own
+form. The exit status is 1 if text is lost, a connection stays open, or memory grows.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from live import free_port  # noqa: E402
 from streams import STREAMED, Broken, added_up, frames, said  # noqa: E402
 
 IDLE = 3.0
-"""Seconds of silence that the gateway grants the engine."""
+"""Seconds of silence that the gateway allows the engine."""
 TICK = 0.1
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the clock."""
 SAMPLE = 2.0
-"""Seconds between two looks at memory."""
+"""Seconds between two memory samples."""
 GROWTH = 1.1
-"""The factor by which the last quarter of a run may hold more memory than the second."""
+"""Maximum memory of the last quarter of a run, relative to the second quarter."""
 SLACK = 8 << 20
-"""Bytes more that are none of a leak."""
+"""Additional bytes that don't count as a leak."""
 FAULTS: Mapping[str, tuple[int, int]] = {
     "none": (12, 200), "call": (6, 200), "slow": (2, 200), "once": (3, 200), "leave": (4, 0), "reader": (2, 200),
     "cut": (2, 0), "garbage": (2, 0), "bytes": (1, 0), "error": (1, 0), "silent": (1, 0), "500": (1, 502), "400": (1, 400), "503": (1, 503),
     "long": (1, 400),
 }  # fmt: skip
-"""Faults → how often they come, and the status; 0 where it begins well and then goes wrong."""
+"""Faults with their frequency and status. With status 0, the fault occurs during the stream."""
 STATUSES = {
     "500": (500, "out of memory"),
     "400": (400, "no such grammar"),
@@ -62,7 +62,7 @@ MIDDLE: Mapping[str, bytes] = {
     "bytes": b'data: {"content": "\xff\xc3"}\n\n',
     "error": b'data: {"error": {"code": 500, "message": "out of memory"}}\n\n',
 }
-"""Bytes that the engine sends in the middle."""
+"""Bytes that the engine sends in mid-stream."""
 _ASKED = re.compile(rb"stream (\d+) tokens (\d+) fault (\w+) at (\d+)")
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _TOOL = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -75,11 +75,11 @@ def pieces(name: int, tokens: int) -> list[str]:
 
 @dataclass(slots=True)
 class Engine:
-    """A llama-server that does what each prompt asks it to, faults included."""
+    """A fake llama-server that follows each prompt, including its faults."""
 
     rate: float
     met: set[bytes] = field(default_factory=set)
-    """The streams that were asked for already: a fault that happens once is over then."""
+    """Streams that were already requested. A fault occurs only once for each."""
     open: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -130,7 +130,7 @@ def _say(writer: asyncio.StreamWriter, text: str, *, stop: bool = False, **more:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request, and what must come of it."""
+    """A request and its expected outcome."""
 
     name: int
     path: str
@@ -140,7 +140,7 @@ class Asked:
     at: int
 
     def body(self) -> dict[str, Any]:
-        """Return the request."""
+        """Return the request body."""
         question = f"stream {self.name} tokens {self.tokens} fault {self.fault} at {self.at}"
         conversation = {"role": "user", "content": question}
         said = {"model": "m", "stream": self.stream}
@@ -158,9 +158,9 @@ class Asked:
         return {**said, "messages": [conversation], "tools": tools}
 
     def wrong(self, status: int, text: str) -> str:
-        """Return what is wrong with an answer; nothing where it is as it must be."""
+        """Return the error in an answer; "" if it's as expected."""
         fails = FAULTS[self.fault][1] or (200 if self.stream and self.at else 502)
-        # A comment that keeps a silent stream open may come before the engine's error: then it is an event.
+        # A comment that keeps a silent stream open may precede the engine's error, which is then an event.
         if status == 200 != fails and self.stream:
             return self._broken(text, "")
         if status != (529 if fails == 503 and self.path == "/v1/messages" else fails):
@@ -198,7 +198,7 @@ PATHS = tuple(path for path in STREAMED if path in DELTAS)
 
 
 def strings(value: Any) -> list[str]:
-    """Return the texts in JSON that say what a stream said."""
+    """Return the texts in JSON data."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in strings(item)]
     if isinstance(value, list):
@@ -208,7 +208,7 @@ def strings(value: Any) -> list[str]:
 
 @dataclass(slots=True)
 class Soak:
-    """A run: what came of its requests, and what the gateway held meanwhile."""
+    """A run: the results of its requests, and the gateway's resources over time."""
 
     address: str
     draw: random.Random
@@ -218,10 +218,10 @@ class Soak:
     count: int = 0
     memory: list[int] = field(default_factory=list)
     stood: float = 0.0
-    """Seconds for which this process stood still at most: the engine in it was silent as long, which the gateway is right to break off."""
+    """Longest pause of this process in seconds. Its engine is silent meanwhile, so the gateway may abort the stream."""
 
     async def client(self, session: aiohttp.ClientSession) -> None:
-        """Ask one thing after the other until time is over."""
+        """Send one request after another until the time is over."""
         weights = [often for often, _ in FAULTS.values()]
         while time.monotonic() < self.until:
             self.count += 1
@@ -254,13 +254,13 @@ class Soak:
             return "" if asked.fault == "leave" else asked.wrong(answer.status, heard.decode())
 
     async def watch(self, pid: int) -> None:
-        """Note what the gateway holds, now and then."""
+        """Record the gateway's memory at intervals."""
         while True:
             await asyncio.sleep(SAMPLE)
             self.memory.append(memory(pid))
 
     async def feel(self) -> None:
-        """Note how long this process stands still."""
+        """Record the longest pause of this process."""
         while True:
             before = time.monotonic()
             await asyncio.sleep(TICK)
@@ -268,18 +268,18 @@ class Soak:
 
 
 def memory(pid: int) -> int:
-    """Return the bytes that a process holds."""
+    """Return the bytes of memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def held(pid: int) -> int:
-    """Return how many files and sockets a process has open."""
+    """Return the number of open files and sockets of a process."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 @asynccontextmanager
 async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `unrender serve`, until it ends by itself after a signal."""
+    """Run `unrender serve` until it exits after a signal."""
     command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
     source = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with log.open("wb") as file:
@@ -296,7 +296,7 @@ async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess
 
 
 def toml(port: int, engine: int, **more: Any) -> str:
-    """Return settings."""
+    """Return the gateway's settings in TOML."""
     model = {
         "name": "m",
         "backend": "llama-server",
@@ -313,7 +313,7 @@ def toml(port: int, engine: int, **more: Any) -> str:
 
 
 async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str]:
-    """Run the soak, print its figures, and return what is wrong."""
+    """Run the soak test, print its figures, and return the faults."""
     faulty = Engine(rate)
     listener = await asyncio.start_server(faulty.serve, "127.0.0.1", 0, backlog=4096)
     engine, port = listener.sockets[0].getsockname()[1], free_port()
@@ -325,7 +325,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
             run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)
             plain = aiohttp.TCPConnector(limit=0, force_close=True)
             async with aiohttp.ClientSession(connector=plain, timeout=aiohttp.ClientTimeout(None)) as session:
-                # Its port is open before it serves; only then does it hear signals.
+                # The port is open before the server is ready to handle signals.
                 async with session.get(f"{address}/health"):
                     pass
                 beside = [
@@ -363,7 +363,7 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
 
 
 def main() -> None:
-    """Soak, print, and exit with 1 when anything is wrong."""
+    """Run the soak test, print the result, and exit with 1 if there was a fault."""
     asked = arguments(__doc__, minutes=30.0, streams=300, rate=5.0, seed=1)
     found: list[str] = []
     with suppress(KeyboardInterrupt):

@@ -1,12 +1,12 @@
-"""Measure streaming: µs per chunk of four characters by output length, MB/s for complete texts, many streams, and import time.
+"""Measure streaming: µs per chunk by output length, MB/s for complete texts, many streams, and import time.
 
 python benchmarks/streaming.py [--quick] [--json FILE]
 
-Strategy: each figure is the best of some runs in processor time. Beside it is the ratio to a parser that does nothing:
-it keeps each chunk and returns one event in a list, which is the least that any parser can do in Python. So figures of
-different machines can be compared. The two take turns, and the ratio is the median of each turn's: a processor that changes
-its speed changes it for both. `growth` is the cost of a chunk at the longest output over that at the shortest: 1 means
-that nothing is ever read twice.
+Strategy: a chunk has four characters. Each figure is the best processor time of several runs. The ratio relates it to a
+parser that does nothing: that parser stores each chunk and returns one event in a list, the least that any parser can
+do in Python. So figures of different machines can be compared. The two parsers alternate, and the ratio is the median
+over all rounds, so a change of the processor's speed affects both. `growth` is the cost of a chunk at the longest
+output relative to the shortest one: 1 means that no text is read twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CHUNK = 4
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
 STREAMS = 1_000
 CONTENT_BAR, ARGUMENTS_BAR = 3.0, 4.5
-"""The times that a chunk may cost what it costs the parser that does nothing."""
+"""Maximum cost of a chunk, relative to a parser that does nothing."""
 
 TURN = TurnTexts(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n")
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
@@ -77,7 +77,7 @@ TEN_TOOLS = Request(tools=tuple(Tool(name=f"tool_{i}", parameters=PARAMETERS) fo
 
 
 def prose(size: int) -> str:
-    """Return text with line breaks, punctuation and the odd bracket."""
+    """Return text with line breaks, punctuation and a few brackets."""
     line = "Rain is likely in the north, with 3 < x < 7 mm by noon. "
     return (line * (size // len(line) + 1))[:size].rstrip()
 
@@ -123,7 +123,7 @@ class Case:
     request: Request
     write: Callable[[int], str]
     bar: float
-    """The times that it may cost what it costs the parser that does nothing."""
+    """Maximum cost relative to a parser that does nothing."""
     policy: Policy = Policy()  # noqa: RUF009 -- frozen
 
 
@@ -176,7 +176,7 @@ class Nothing:
         self.chunks: list[str] = []
 
     def feed(self, text: str) -> list[ContentText]:
-        """Keep the chunk; returns the event that it is."""
+        """Store the chunk; return its event."""
         self.chunks.append(text)
         return [ContentText(text)]
 
@@ -189,7 +189,7 @@ def do_nothing(chunks: list[str]) -> None:
 
 
 def best(action: Callable[[], None], runs: int) -> float:
-    """Return the least processor time of `runs` runs, in seconds."""
+    """Return the lowest processor time of `runs` runs, in seconds."""
     return min(_seconds(action) for _ in range(runs))
 
 
@@ -206,16 +206,16 @@ def chunked(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Measurements of a case: µs per chunk for each length, ours and of the parser that does nothing."""
+    """Measurements of a case: µs per chunk by length, for our parser and the parser that does nothing."""
 
     case: Case
     costs: dict[int, float]
     nothing: dict[int, float]
     ratio: float
-    """The median of the ratios at the longest output."""
+    """The median ratio at the longest output."""
 
     def line(self) -> str:
-        """Return the row as the table shows it: growth, and the ratio to the parser that does nothing."""
+        """Return the table's row: growth, and the ratio to the parser that does nothing."""
         lengths = list(self.costs)
         cells = "".join(f"{cost:8.2f}" for cost in self.costs.values())
         growth = self.costs[lengths[-1]] / self.costs[lengths[0]]
@@ -223,7 +223,7 @@ class Row:
 
 
 def measured(case: Case, lengths: tuple[int, ...], runs: int) -> Row:
-    """Return what a case costs at each length."""
+    """Return the cost of a case at each length."""
     costs, nothing, ratio = {}, {}, 0.0
     for size in lengths:
         chunks = chunked(case.write(size))
@@ -234,7 +234,7 @@ def measured(case: Case, lengths: tuple[int, ...], runs: int) -> Row:
 
 
 def result(rows: list[Row], command: str) -> dict[str, Any]:
-    """Return what was measured as JSON data, for `scripts/drawings.py`."""
+    """Return the measurements as JSON data for `scripts/drawings.py`."""
     found = [
         {
             "title": row.case.title,
@@ -249,7 +249,7 @@ def result(rows: list[Row], command: str) -> dict[str, Any]:
 
 
 def whole(size: int, runs: int) -> Iterator[str]:
-    """Yield MB/s for texts that are fed in one piece."""
+    """Yield MB/s for texts fed in one chunk."""
     for case in CASES:
         text = case.write(size)
         seconds = best(partial(stream, case, [text]), runs)
@@ -257,7 +257,7 @@ def whole(size: int, runs: int) -> Iterator[str]:
 
 
 def interleaved(size: int) -> str:
-    """Return the cost of a chunk when a thousand streams take turns."""
+    """Return the cost of a chunk when a thousand streams alternate."""
     chunks = chunked(long_string(size))
     parsers = [Parser(JSON_FORMAT, TEN_TOOLS) for _ in range(STREAMS)]
     start = time.process_time()
@@ -269,7 +269,7 @@ def interleaved(size: int) -> str:
 
 
 def imports(module: str) -> str:
-    """Return how long a fresh interpreter takes to import `module`, less what the interpreter itself takes."""
+    """Return the import time of `module` in a fresh interpreter, minus the interpreter's own start-up."""
 
     def started(code: str) -> float:
         start = time.perf_counter()
@@ -282,7 +282,7 @@ def imports(module: str) -> str:
 
 
 def main() -> None:
-    """Print everything."""
+    """Print all results."""
     asked = arguments(__doc__, "--quick", "--json")
     lengths, runs = (LENGTHS[::2][:2], 1) if asked.quick else (LENGTHS, 7)
     print(f"{'µs per chunk at':28}" + "".join(f"{size // 1000:>7}k" for size in lengths) + "  growth  ÷ nothing   bar")

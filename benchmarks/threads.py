@@ -1,9 +1,10 @@
-"""Measure the speed of an in-process model by its number of threads: tokens per second alone, and next to a busy process.
+"""Measure an in-process model by number of threads: tokens per second alone, and next to a busy process.
 
 python benchmarks/threads.py [FILE.gguf] [--rounds 5] [--tokens 20]
 
-Strategy: a gateway for each way, all with the same model, by default the example one. They are asked in turns, so that whatever else
-the machine does meets all of them alike; each figure is the median of the rounds, prompt included. A busy process is one that counts.
+Strategy: there is a gateway for each configuration, all with the same model, by default the example model. Requests
+alternate between them, so that other load affects all of them equally. Each figure is the median of the rounds and
+includes the prompt. The busy process runs a counting loop.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ QUESTION = {"messages": [{"role": "user", "content": "Tell a long story of a dog
 
 
 def main() -> None:
-    """Print a line for each way."""
+    """Print a line for each configuration."""
     given = arguments(__doc__, "file", rounds=5, tokens=20)
     with ExitStack() as stack:
         path = given.file or example_model()
@@ -52,7 +53,7 @@ def main() -> None:
 
 
 def _rate(server: Server, tokens: int) -> float:
-    """Return the tokens a second of an answer, from the request on."""
+    """Return the tokens per second of an answer, starting with the request."""
     return tokens / ask(server, {**QUESTION, "max_tokens": tokens}).seconds
 
 

@@ -1,13 +1,15 @@
 """Count the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender parses as the suite expects.
 
-python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]    (in the environment of `python3 scripts/run.py canitoolcall`)
+python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]
+    (in the environment of `python3 scripts/run.py canitoolcall`)
 
-Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so that it can be offered to that project. The suite's worker runs it,
-in the suite's chunkings, and the suite's checks judge it. `ChatTemplate.prepare_rendered` reads each output after the fixture's generation prompt. Where
-a model's template is missing, that of a sibling with the same syntax of calls is used: for Llama 4, whose outputs are in Python, one that
-writes Python. The units of a stream are markers and short pieces of text, since
-the models' tokenizers are missing too. With `--special`, the reader is told which of them are special tokens, as engines do that hand over token
-ids: there each marker that the format wants preserved is one.
+Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so it could be contributed to that project. The
+suite's worker runs it with the suite's chunkings, and the suite's checks judge it. `ChatTemplate.prepare_rendered`
+reads each output after the fixture's generation prompt. If a model's template is missing, a related model's template
+with the same call syntax is used: for Llama 4, whose outputs are in Python, one that writes Python. The models'
+tokenizers are missing, too, so the units of a stream are markers and short pieces of text. With `--special`, the parser
+is told which of them are special tokens, as by engines that pass token ids: each marker that the format preserves is
+one.
 """
 
 from __future__ import annotations
@@ -62,14 +64,14 @@ TEMPLATES = {
     "zai-org/GLM-4.5": "GLM-4.6",
     "zai-org/GLM": "GLM-4.7-Flash",
 }
-"""The beginning of a model's name → the template that is taken; the first that fits counts."""
+"""Prefixes of model names, and their templates. The first match counts."""
 DECLARED = {"deepseek-ai/DeepSeek-V4.1": "dsml-calls", "deepseek-ai/DeepSeek-V4": "dsml-tool-calls"}
-"""The same for models that ship no template → the declared format."""
+"""Prefixes of names of models without a template, and their declared formats."""
 _PIECE = re.compile(r"\s?\w{1,5}|\s+|[^\w\s]")
 
 
 class UnrenderAdapter(Adapter):  # type: ignore[misc, unused-ignore]  # a class of a package that mypy may not find
-    """Replays outputs through unrender, which reads them by the model's chat template alone."""
+    """Replays outputs through unrender, which parses them by the model's chat template alone."""
 
     name: ClassVar[str] = "unrender"
     supports_text_deltas: ClassVar[bool] = True
@@ -128,13 +130,13 @@ class UnrenderAdapter(Adapter):  # type: ignore[misc, unused-ignore]  # a class 
         return ParseResult(message.content or None, message.reasoning or None, calls)
 
     def _told(self, raw: ReplayInput, texts: Iterable[str]) -> Iterator[tuple[str, bool | None]]:
-        """Yield texts with what is known of them: whether they are special tokens, or nothing."""
+        """Yield texts, each with whether it's a special token, if known."""
         markers = frozenset(self._markers(raw)) if self._special else frozenset()
         yield from ((text, text in markers if self._special else None) for text in texts)
 
     def parse_stream(self, raw: ReplayInput, chunks: Sequence[Sequence[int]], tools: Sequence[ToolSpec]) -> ParseResult:
         texts = [[self._texts[unit] for unit in chunk] for chunk in chunks]
-        # A token id is known by itself; of a text, only what it says.
+        # A token id identifies itself; text is known only by its characters.
         pieces = [text for chunk in texts for text in chunk] if self._special else ["".join(chunk) for chunk in texts]
         return self.parse_stream_text(raw, pieces, tools)
 
@@ -149,7 +151,7 @@ class UnrenderAdapter(Adapter):  # type: ignore[misc, unused-ignore]  # a class 
 
     def _parser(self, raw: ReplayInput, tools: Sequence[ToolSpec]) -> Parser:
         template = _template(raw.model)
-        assert template is not None  # `supports` has said so.
+        assert template is not None  # `supports` has checked this.
         return template.prepare_rendered(raw.generation_prompt or "", tools=list(tools)).parser()
 
 
@@ -159,7 +161,7 @@ def _named(table: Mapping[str, str], model: str) -> str:
 
 @functools.cache
 def _template(model: str) -> ChatTemplate | None:
-    """Return the template, or the declared format, for a model; None when there is none."""
+    """Return a model's template or declared format; None if there is none."""
     if declared := _named(DECLARED, model):
         return ChatTemplate.from_string("", format=Format.named(declared))
     path = all_vendor_templates().get(_named(TEMPLATES, model))
@@ -169,7 +171,7 @@ def _template(model: str) -> ChatTemplate | None:
 
 
 def main() -> None:
-    """Print how many fixtures of each family pass, and those that do not."""
+    """Print the number of fixtures of each family that pass, and the failed ones."""
     special = {"action": "store_true", "help": "tell the parser which texts are special tokens"}
     failures = {"action": "store_true", "help": "list the fixtures that don't pass"}
     asked = arguments(__doc__, "families", "--json", special=special, failures=failures)

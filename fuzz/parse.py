@@ -31,7 +31,7 @@ def one_input(data: bytes) -> None:
 
 
 def check_promises(data: bytes) -> Message:
-    """Return the message that `data`, a choice and a text, is read into; asserts every promise."""
+    """Parse the text in `data`, which also has the choice, and assert every guarantee. Return the message."""
     family = FAMILIES[data[0] % len(FAMILIES)]
     request = REQUEST if data[0] < 128 else ANY_TOOL
     text = data[1:].decode(errors="surrogateescape")

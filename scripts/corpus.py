@@ -50,7 +50,7 @@ ORDER = (
     ),
     *("prompt", "prefill", "is_continuation", "known_ids", "policy", "strict", "text", "finish", *READ),
 )
-"""The fields of a row, in the order in which a reader wants them."""
+"""The fields of a row in reading order."""
 
 
 def main() -> None:
@@ -128,7 +128,7 @@ def _line(data: Mapping[str, Any], order: Iterable[str]) -> str:
     """Return a row as a line, with the most important fields first."""
     ordered = {key: data[key] for key in dict.fromkeys((*order, *data)) if key in data}
     text = json.dumps(ordered, ensure_ascii=False)
-    # Half of a character, as a token may bring it, cannot be written but as an escape.
+    # Half of a surrogate pair, which a token may contain, can only be written as an escape.
     return f"{text if _is_whole(text) else json.dumps(ordered)}\n"
 
 

@@ -1,8 +1,8 @@
-"""Show a template's format, the events of an answer, and a small model that calls a function and writes JSON for a schema.
+"""Show a template's format, the events of an answer, and a small model that calls a function and writes JSON.
 
 Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both arguments are files. By default, the template comes from
-`$UNRENDER_TEMPLATES`, `../shared/templates` or a download, and an answer written here. The model is downloaded once (93 MB). If
-the download fails, or there's no build of llama.cpp for this system, well-formed answers are made up.
+`$UNRENDER_TEMPLATES`, `../shared/templates` or a download, with a prepared answer. The model is downloaded once (93
+MB). If the download fails, or there's no build of llama.cpp for this system, a sampler writes well-formed answers.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from environment import Environment
 
 TOOLS = Environment.named("tools")
 PIECE, PAUSE = 20, 0.05
-"""Bytes and seconds: the pace of the answer that was written here."""
+"""Bytes and seconds: the pace of the prepared answer."""
 LLAMA = ("--only-binary", "xllamacpp", "--group", "engines")
-"""Options of pip: llama.cpp is not built here, since that takes long, and a compiler."""
+"""Pip options that prevent building llama.cpp, which takes long and needs a compiler."""
 
 TEMPLATE = "GLM-4.6.jinja"
 ANSWER = """
@@ -217,7 +217,7 @@ def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
 
 
 def _type(text: str, keyboard: IO[bytes] | None) -> None:
-    """Write text in chunks, as a model does. A program that ends early prints its own error."""
+    """Write text in chunks, as a model does. If the program ends early, it prints its own error."""
     data = text.encode()
     if keyboard is None:
         return

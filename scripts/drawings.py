@@ -1,10 +1,12 @@
-"""Draw the pictures in docs/images from a template, the layers in pyproject.toml and benchmark results. Also define the site's colours of parts.
+"""Draw the pictures in docs/images from a template, the layers in pyproject.toml and benchmark results.
 
 python scripts/drawings.py
 
-Rules: no picture is drawn by hand. The data comes from the code or from benchmarks/results, and a test compares each picture with the
-current data. Pictures need no font, script or network, because each piece of text has a fixed width. The colours are those of the
-playground's light and dark themes. Lengths are in pixels, and in columns for text.
+It also defines the colours of parts on the site.
+
+Rules: no picture is drawn by hand. The data comes from the code or from benchmarks/results, and a test compares each
+picture with the current data. Pictures need no font, script or network, because each piece of text has a fixed width.
+The colours are those of the playground's light and dark themes. Lengths are in pixels, and in columns for text.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from environment import ROOT
 
 from unrender import ChatTemplate, Turn
 from unrender.cli.terminal import event_line
-from unrender.explain.picture import PicturePiece, pictures
+from unrender.format.picture import PicturePiece
 from unrender.printable import printable_line
 from unrender.testing import numbered_id
 
@@ -33,7 +35,7 @@ FOLDER = ROOT / "docs" / "images"
 EXAMPLE = ROOT / "src" / "unrender" / "cli" / "example"
 ANSWER = (EXAMPLE / "answer.txt").read_text(encoding="utf-8").rstrip("\n")
 CHUNK, PACE = 4, 0.15
-"""Characters of a chunk of the film, and the seconds until the next one."""
+"""Characters per chunk of the film, and seconds between chunks."""
 STEP = 34
 """Pixels from one layer to the next."""
 _TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
@@ -44,9 +46,9 @@ _SHOWN: Mapping[str, str] = {
     "Kimi-K2-Thinking": "Kimi-K2-Thinking",
     "Qwen3-Coder": "Qwen3-Coder",
 }
-"""Models whose formats the README shows, and what each is called there."""
+"""Models whose formats the README shows, and their names there."""
 _NARROW = 620
-"""Pixels of a picture whose letters can still be read on a phone."""
+"""Width in pixels at which a picture is still readable on a phone."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument")
 _FILM = (
     ".a{opacity:0;animation:a 1ms linear forwards}@keyframes a{to{opacity:1}}"
@@ -54,7 +56,7 @@ _FILM = (
 )
 SHEET = ROOT / "src" / "unrender" / "playground" / "page" / "playground.css"
 COLUMN, LINE = 8.4, 20
-"""Pixels of a character at the size of the text, and from one line to the next."""
+"""Width of a character and height of a line in pixels."""
 _THEMED = re.compile(r"--(\w+): light-dark\((#\w+), (#\w+)\)")
 _UNDERLINED = re.compile(r"((?:\.\w+(?:, )?)+) \{ background: var\(--(\w+)\); border-bottom: 2px \w+ ([^;]+);")
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -68,7 +70,7 @@ _SHARES = {
     "function": ("right function", "name"),
     "arguments": ("right arguments", "argument"),
 }
-"""Results that are shown of answers, by their fields: words and colour."""
+"""Results of answers in the picture, by field: words and colour."""
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 50, 420, 250
 
 
@@ -87,7 +89,7 @@ def example() -> ChatTemplate:
 def answer() -> str:
     """Return a picture of the README's template: its format as a row of parts, and an answer in the same colours."""
     template = example()
-    rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
+    rows = template.analysis._pictures()
     drawing = Drawing(title="A format, and an answer with its parts coloured", width=840, height=226)
     drawing.run(20, 24, ("what is derived: how any answer is written", "quiet"))
     for place, row in enumerate(rows):
@@ -190,9 +192,9 @@ class _Character:
     text: str
     role: str
     fed: int
-    """The step that brings it."""
+    """The step that feeds it."""
     certain: int
-    """The step that tells its role."""
+    """The step that determines its role."""
 
 
 def _cast(runs: list[Run], settled: list[int]) -> list[list[_Character]]:
@@ -247,7 +249,7 @@ def _said(name: str) -> str:
     return said.partition("\n")[0]
 
 
-# Plots of what the benchmarks measured.
+# Plots of benchmark results.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +313,7 @@ def worth() -> str:
         drawing.run(20, y, (name, ""))
         for row in rows:
             drawing.run(190, y, (row["mode"], "quiet"))
-            # The right arguments are some of the right functions, and those some of the valid: each bar lies on the one before.
+            # Right arguments imply a right function, which implies a valid answer, so the bars overlap.
             for share, (_, role) in _SHARES.items():
                 drawing.box(340, y - 7, 3.8 * row[share], 14, f"u-{role}")
             drawing.run(735, y, ("".join(f"{row[share]:4}" for share in _SHARES), "quiet"))
@@ -574,7 +576,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "next-first.svg": next_first,
     "drift.svg": drift,
 }
-"""The file of each picture, and what draws it."""
+"""The file of each picture, and the function that draws it."""
 
 if __name__ == "__main__":
     main()

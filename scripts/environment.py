@@ -40,7 +40,7 @@ class Environment:
 
     folder: Path
     install: Sequence[Sequence[str]] = field(default_factory=tuple)
-    """Arguments of pip, one list for each call."""
+    """Pip arguments, one list for each call."""
 
     @staticmethod
     def named(name: str, suffix: str = "") -> Environment:
@@ -74,7 +74,7 @@ class Environment:
         print(f"Setting up {self.folder} (once) ...", file=sys.stderr, flush=True)
         if not self.program("python").exists():
             venv.create(self.folder, with_pip=True)
-        # Dependency groups need pip 25.1; what comes with Python is often older.
+        # Dependency groups need pip 25.1, and Python often includes an older version.
         for arguments in (["--upgrade", "pip>=25.1"], *install):
             self.pip(arguments, used)
         stamp.touch()

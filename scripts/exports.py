@@ -1,10 +1,11 @@
-"""Write two pages about response templates: results for known chat templates, and a comparison with TRL's handwritten ones.
+"""Write two pages about response templates: results for known chat templates, and a comparison with TRL's.
 
-python scripts/exports.py                needs transformers and TRL's files: `python3 scripts/run.py exports` sets them up
+python scripts/exports.py                needs transformers and TRL: `python3 scripts/run.py exports` sets them up
 
-Rules: transformers' own parser reads; what is right is the message that was rendered, whoever reads it. Whitespace at the ends of
-texts may differ where the template writes both alike. An answer counts once after each prompt that it follows from, and not at all
-where the template writes the same when content and reasoning are exchanged. Nothing of TRL's is on a page but names and figures.
+Rules: transformers' own parser reads the answers, and the rendered message is the expected result. Whitespace around
+texts may differ if the template writes both versions alike. An answer counts once for each prompt that it can follow.
+It doesn't count if the template writes the same text with content and reasoning exchanged. The pages contain only names
+and figures from TRL.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ purpose. Answers that work only with TRL's: {lost}."""
 _SAMPLES = 2
 """Random answers for each axis of `verify`."""
 _CHUNK = 3
-"""Characters: shorter than every marker."""
+"""Number of characters, fewer than in any marker."""
 _LEAST_MARKER = 3
-"""Characters: what is shorter is not a marker but punctuation."""
+"""Minimum characters of a marker. Shorter text is punctuation."""
 
 _SAID, _THOUGHT = "It rains.", "Let me look."
 _STRINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -150,7 +151,7 @@ def installed() -> str:
 
 
 def pairs() -> tuple[Pair, ...]:
-    """Return the pairs in the order of the files' names; raises `ModuleNotFoundError` without TRL or transformers."""
+    """Return the pairs in order of file names. Raises `ModuleNotFoundError` without TRL or transformers."""
     return tuple(_pairs(_folder()))
 
 
@@ -168,7 +169,7 @@ def _pairs(folder: Path) -> Iterator[Pair]:
 
 
 def _folder() -> Path:
-    # Finding a package does not import it.
+    # Finding a package doesn't import it.
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise ModuleNotFoundError("TRL's files are not installed: use `python3 scripts/run.py exports`", name=PACKAGE)
@@ -184,7 +185,7 @@ def _run(path: Path) -> dict[str, Any]:
     return names
 
 
-# Answers, read in both ways.
+# Answers, parsed with both templates.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +194,7 @@ class Found:
 
     whole: str
     chunks: str
-    """Fed with a few characters at a time."""
+    """The result of feeding a few characters at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +205,7 @@ class Reading:
     text: str
     meant: str
     ours: Found | None
-    """None where ours is refused."""
+    """None if our export is refused."""
     theirs: Found
 
 
@@ -214,7 +215,7 @@ class Comparison:
 
     pair: Pair
     refusal: str = ""
-    """Why there is no response template of ours."""
+    """The reason why there is no response template of ours."""
     readings: tuple[Reading, ...]
 
 
@@ -237,7 +238,7 @@ def _ours(template: ChatTemplate) -> tuple[export.Reader | None, str]:
 
 
 def _modes(candidate: Candidate) -> Sequence[Candidate]:
-    """Return the candidate with thinking on, off, and as the template has it, as far as that makes other prompts."""
+    """Return the candidate with thinking on, off, and by default, if the prompts differ."""
     asked = [replace(candidate, thinking=thinking) for thinking in (None, True, False)]
     return list({it.prompt: it for it in asked}.values())
 
@@ -252,7 +253,7 @@ def _readings(modes: Sequence[Candidate], ours: export.Reader | None, theirs: ex
 
 
 def answers(format_: Format) -> Iterator[tuple[str, Said]]:
-    """Yield answers of many kinds, the same each time; those with markers in them have the format's."""
+    """Yield answers of many kinds, the same each time. Some contain the format's markers."""
     for kind, axis in AXES.items():
         random = Random(kind)  # noqa: S311 - reproducible, not secret
         yield from ((kind, axis(random)) for _ in range(_SAMPLES))
@@ -269,7 +270,7 @@ def answers(format_: Format) -> Iterator[tuple[str, Said]]:
 
 
 def markers(format_: Format) -> Sequence[str]:
-    """Return the markers around calls, arguments and reasoning; no end of turn, since generation stops there."""
+    """Return the markers around calls, arguments and reasoning, but no ends of turn, where generation stops."""
     tools, reasoning = format_.tools, format_.reasoning
     skeletons = [part for part in (*tools.function, *tools.arguments.entry) if not isinstance(part, Slot)]
     around = (
@@ -288,7 +289,7 @@ def _call(arguments: Mapping[str, Any]) -> Said:
 
 
 def _shown(modes: Sequence[Candidate], answer: Said) -> Iterator[tuple[Candidate, CutOut]]:
-    """Yield what the template writes after each prompt that the answer follows from, or else after closed reasoning."""
+    """Yield the template's text after each prompt that the answer continues, otherwise after closed reasoning."""
     if not _tells_apart(modes[0], answer):
         return
     found = [(asked, shown) for asked in modes if (shown := show_after_prompt(asked, answer))]
@@ -297,7 +298,7 @@ def _shown(modes: Sequence[Candidate], answer: Said) -> Iterator[tuple[Candidate
 
 
 def _tells_apart(candidate: Candidate, answer: Said) -> bool:
-    """Return whether the template writes the answer's content otherwise than its reasoning."""
+    """Return whether the template distinguishes the answer's content from its reasoning."""
     exchanged = replace(answer, content=answer.reasoning, reasoning=answer.content)
     return exchanged == answer or candidate.render(exchanged) != candidate.render(answer)
 
@@ -309,17 +310,17 @@ def _found(read: export.Reader, candidate: Candidate, shown: CutOut, meant: Said
 
 
 def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: CutOut, meant: Said) -> str:
-    """Return what was found; what is right but for whitespace that the template does not write, as it was meant."""
+    """Return the parsed message, or `meant` if they differ only by whitespace that the template doesn't write."""
     try:
         found = export.comparable(read(chunks, shown.read_after(candidate.format)))
     except (ValueError, KeyError) as error:
-        # Their parser raises where a region cannot be read, and the whole message is lost.
+        # TRL's parser raises if it can't read a region, and the whole message is lost.
         return json.dumps(f"{type(error).__name__}: {error}".splitlines()[0])
     return _plain(meant) if is_trimmed(found, _plain(meant)) and _is_written_alike(candidate, found, meant) else found
 
 
 def is_trimmed(found: str, meant: str) -> bool:
-    """Return whether what was found is what was meant but for whitespace at the ends of texts."""
+    """Return whether the result equals the expected message, ignoring whitespace around texts."""
     return found != meant and _trimmed(json.loads(found)) == _trimmed(json.loads(meant))
 
 
@@ -331,7 +332,7 @@ def _is_written_alike(candidate: Candidate, found: str, meant: Said) -> bool:
 
 
 def _trimmed(value: Any) -> str:
-    """Return a value as JSON, all texts in it without whitespace at their ends."""
+    """Return a value as JSON, with all texts trimmed."""
     match value:
         case str():
             return json.dumps(value.strip())
@@ -347,14 +348,14 @@ def _plain(answer: Said) -> str:
     return export.comparable(as_message(answer).to_openai())
 
 
-# What is said of TRL.
+# The page about TRL.
 
 
 Side = Callable[[Reading], Found | None]
 
 
 def trl_text(page: str, comparisons: Sequence[Comparison]) -> str:
-    """Return the page with the figures of both sides, and where TRL's are better."""
+    """Return the page with the figures of both sides, and the cases in which TRL's are better."""
     return between(page, "trl", "\n".join([_summary(comparisons), *_refused(comparisons)]))
 
 
@@ -396,7 +397,7 @@ def _summary(comparisons: Sequence[Comparison]) -> str:
 
 
 def _refused(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yield where there are none of ours, why, and how many answers TRL's read there."""
+    """Yield the reasons why ours are missing, and the number of answers that TRL's parse there."""
     for reason in dict.fromkeys(it.refusal for it in comparisons if it.refusal):
         several = [it for it in comparisons if it.refusal == reason]
         readings = [it for one in several for it in one.readings]

@@ -1,13 +1,13 @@
-"""Download files for tests that the repository doesn't contain into `.cache`. Each file comes from a pinned package, and its digest is checked.
+"""Download files for tests into `.cache`. Each file comes from a pinned package, and its digest is checked.
 
 python3 scripts/fetch.py templates       the vendors' templates of `tests/vendor_templates.toml`
-python3 scripts/fetch.py schema-suite    the official JSON Schema Test Suite, which comes with the sources of `jsonschema`
+python3 scripts/fetch.py schema-suite    the official JSON Schema Test Suite, from the sources of `jsonschema`
 python scripts/fetch.py vocabulary       the vocabulary that openai_harmony would download
 python scripts/fetch.py vllm-tests       vLLM's own tests, and a record of the answers in them
-python scripts/fetch.py browser          Chromium, playwright-core and axe-core, where they can be installed
+python scripts/fetch.py browser          Chromium, playwright-core and axe-core, if they can be installed
 
-Strategy: pip downloads a pinned source distribution (so mirrors and proxies work as configured) and checks its digest before
-anything of it runs; only the files that are named are taken.
+Strategy: pip downloads a pinned source distribution (so mirrors and proxies work as configured), and its digest is
+checked before any of its code runs. Only the listed files are extracted.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SUITE_FOLDER = "json/tests/draft2020-12"
 REMOTES = "json/remotes"
 VOCABULARY = ROOT / ".cache" / "vocabulary" / "o200k_base.tiktoken"
 CARRIER = "litellm==1.80.0"
-"""Its wheel carries the vocabulary, under the SHA-1 of its address; nothing of it is installed."""
+"""The wheel with the vocabulary, under the SHA-1 of its address. It isn't installed."""
 CARRIED = "litellm/litellm_core_utils/tokenizers/fb374d419588a4632f3f557e76b4b70aebbca790"
 RECORDED = Path(sys.prefix) / "vllm-tests"
-"""vLLM's tests, and in `records.jsonl` what they read."""
+"""vLLM's tests, with the texts that they parse in `records.jsonl`."""
 
 
 class FetchError(Exception):
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def available_templates() -> Path:
-    """Return the folder of the vendors' templates: `$UNRENDER_TEMPLATES`, `../shared/templates`, or the downloaded templates."""
+    """Return the folder of the vendors' templates: `$UNRENDER_TEMPLATES`, `../shared/templates`, or the download."""
     named, shared = os.environ.get("UNRENDER_TEMPLATES"), ROOT.parent / "shared" / "templates"
     if named:
         return Path(named)
@@ -84,7 +84,7 @@ def templates() -> Path:
 
 
 def extract_templates(archive: Path, folder: str, wanted: Mapping[str, str], target: Path) -> None:
-    """Extract the files with the given names and SHA-256 digests into `target`. Raises `FetchError` if a file is wrong or missing."""
+    """Extract the files with these names and SHA-256 digests. Raises `FetchError` for a wrong or missing file."""
     target.mkdir(parents=True, exist_ok=True)
     missing = dict(wanted)
     for path, data in _files(archive, lambda path: path.name in missing and str(path.parent).endswith(folder)):
@@ -143,7 +143,7 @@ def vllm_tests() -> Path:
     if not (RECORDED / "tests").is_dir():
         RECORDED.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=RECORDED) as folder:
-            # pip cannot build these here, and is told to leave them unpacked.
+            # pip can't build these here, so it only unpacks them.
             unpacked = {**os.environ, "TMPDIR": folder}
             _pip_download(
                 folder,
@@ -156,7 +156,7 @@ def vllm_tests() -> Path:
             )
             for found in Path(folder).glob("pip-download-*/vllm_*/tests"):
                 shutil.move(found, RECORDED)
-        # These start servers, and want GPUs.
+        # These tests start servers and need GPUs.
         for name in ("conftest.py", "tool_use/conftest.py"):
             (RECORDED / "tests" / name).unlink(missing_ok=True)
         (RECORDED / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -174,7 +174,7 @@ def vllm_tests() -> Path:
         ]
         folders = [str(RECORDED / "tests" / name) for name in ("tool_parsers", "reasoning", "parser", "tool_use")]
         with (RECORDED / "log.txt").open("w", encoding="utf-8") as log:
-            # Tests that fail want the Hub; what the others read is recorded.
+            # Failing tests need the Hub. The readings of the others are recorded.
             subprocess.run(
                 [sys.executable, "-m", "pytest", *options, *folders],
                 env={**os.environ, **own},
@@ -186,7 +186,7 @@ def vllm_tests() -> Path:
 
 
 def browser() -> str:
-    """Return the folder of the browser's packages, or a message that names the missing one. The tests are then skipped with this message."""
+    """Return the folder of the browser's packages, or a message that names the missing one for skipped tests."""
     if not (shutil.which("chromium") or shutil.which("google-chrome")):
         apt = shutil.which("apt-get")
         for command in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", "chromium"]):
@@ -209,7 +209,7 @@ def _source(source: Mapping[str, Any], folder: Path) -> Path:
     pinned = folder / "requirements.txt"
     pinned.write_text(f"{package}=={source['version']} --hash=sha256:{source['sha256']}\n", encoding="utf-8")
     print(f"Fetching {package} {source['version']} (once) ...", file=sys.stderr, flush=True)
-    # Without --no-binary pip might take a wheel, which holds no such files.
+    # Without --no-binary, pip might choose a wheel, which lacks these files.
     done = _pip_download(folder, "--no-binary", package, "--requirement", str(pinned))
     archives = sorted(folder.glob("*.tar.gz"))
     if not done or not archives:

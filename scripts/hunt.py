@@ -2,9 +2,9 @@
 
 python scripts/hunt.py --minutes 10 [--only NAME] [--seed S] [--keep FOLDER] [--processes N]
 
-Minutes are processor time, so a busy machine tries as many inputs. The script prints the number of tried and rejected inputs, and a
-minimised failure of each kind. It saves these inputs as regressions, which the tests replay. The exit status is 1 if there was a
-failure.
+Minutes are processor time, so the number of inputs doesn't depend on other load. The script prints the number of tried
+and rejected inputs, and a minimised failure of each kind. It saves these inputs as regressions, which the tests replay.
+The exit status is 1 if there was a failure.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from hunting.tally import REGRESSIONS, Failure, Generator, Tally, spent  # noqa:
 MODULES = ("formats", "templates", "outputs", "lossless")
 PROCESSES = 2
 SLICE = 60.0
-"""Seconds of processor time that one child hunts; what it found is safe when the next one dies."""
+"""Processor seconds of one child. Its findings are stored before the next child can crash."""
 GRACE = 60
-"""Seconds of processor time on top of that, after which the system stops a child that does not end."""
+"""Additional processor seconds before the system stops a child that doesn't end."""
 PATIENCE = 20.0
-"""The times its processor time that a child may take by the clock on the wall before it is stopped: it may be waiting."""
+"""Wall-clock limit of a child, as a multiple of its processor time, since the child may be waiting."""
 MEMORY = 3 << 30
-"""Bytes of address space that a child may take."""
+"""Maximum address space of a child in bytes."""
 
 
 def generators() -> dict[str, Generator]:

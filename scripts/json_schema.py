@@ -124,7 +124,7 @@ def keyword_section() -> str:
 
 
 def losses(keyword: Keyword, *, native: bool) -> tuple[Unsupported, ...]:
-    """Return the parts of the example that aren't enforced. If `native` is True, the engine's own JSON support is used."""
+    """Return the unenforced parts of the example. If `native` is True, the engine's own JSON support is used."""
     return expand(Grammar(JsonValue(keyword.schema)), Values.NATIVE if native else Values.SPELLED).unsupported
 
 
@@ -160,7 +160,7 @@ class Verdict(Enum):
 
 
 ARGUED = (Verdict.IMPLIED, Verdict.FORMAT, Verdict.UNWRITTEN)
-"""Intended rejections. Generated values should have the type of their keywords, the right format, and no undeclared keys."""
+"""Intended rejections: generated values have the type of their keywords, the right format, and no undeclared keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ def suite() -> list[tuple[str, Any, list[Instance]]]:
 
 
 def _documents() -> dict[str, Any]:
-    """Return the documents that the suite refers to, by URI: the suite's remote documents, and the JSON Schema meta-schemas."""
+    """Return the documents that the suite refers to, by URI: its remote documents, and the JSON Schema meta-schemas."""
     remotes = fetch.SUITE / "remotes"
     found = {f"{SERVER}{path.relative_to(remotes).as_posix()}": path for path in remotes.rglob("*.json")}
     own = {uri: json.loads(path.read_text(encoding="utf-8")) for uri, path in found.items()}
@@ -286,7 +286,7 @@ _ALSO = {"dependentRequired": "object", "dependentSchemas": "object"}
 
 
 def typed(schema: Any) -> Any:
-    """Return `schema` with a `type` wherever keywords imply one and none is given. Schemas in `not` and `if` aren't changed."""
+    """Return `schema` with a `type` wherever keywords imply one and none is given, except in `not` and `if`."""
     if not isinstance(schema, Mapping):
         return schema
     implied = sorted({kind for word in schema for kind in [TYPE_OF.get(word) or _ALSO.get(word)] if kind})

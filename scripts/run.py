@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from environment import ROOT, TABLE, Environment, variables
 
 _NEWEST = "-newest"
-"""The end of the names of folders of environments with the newest releases."""
+"""Suffix of environment folders with the newest releases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def table() -> str:
 
 
 def newest(name: str) -> int:
-    """Run a task with the newest releases, regardless of upper bounds, in a separate environment. Return its exit status."""
+    """Run a task with the newest releases, ignoring upper bounds, in a separate environment. Return its exit status."""
     task = task_named(name)
     environment = task.set_up(_NEWEST)
     if environment is None or not task.newest:

@@ -16,7 +16,8 @@ from pathlib import Path
 import fetch
 from environment import ROOT, Environment, variables
 
-# Each process gets one stretch of the tests, so that what a module's tests share is made once; who is done takes of the others' rest.
+# Each process gets a contiguous part of the tests, so that a module's fixtures are created once. An idle process takes
+# tests from others.
 _ALL = ("--numprocesses", "logical", "--dist", "worksteal", "--quiet")
 _SHORT = (*_ALL, "-m", "not full and not slow", "tests/test_structure.py", "tests/unit")
 

@@ -1,14 +1,15 @@
 """Build the documentation site from the repository's Markdown files and generated pages.
 
 python scripts/website.py                build the site into .cache/site; warnings, such as broken links, are errors
-python scripts/website.py --pages        the same without the playground and the pages that show source files; much faster
+python scripts/website.py --pages        the same without the playground and pages of source files; much faster
 python scripts/website.py --offline      the same with a copy of Pyodide (npm, 14 MB) for the playground
 python scripts/website.py --serve        show a live preview
 
-Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages
-as well, so that no link leaves the site. The gallery's pictures and the words of the Format are products of the build, never committed; of
-vendors' templates the gallery shows what was derived and is kept as data (docs/reference/gallery.json), and no word of their own text.
-MkDocs loads this module as its hooks, mkdocstrings as its extension; only those functions know either.
+Rules: links in pages are relative links between files, as on GitHub. Here they become links of the site. Files outside
+docs/ become pages as well, so that no link leaves the site. The gallery's pictures and the words of the Format are
+created by the build and never committed. For vendors' templates, the gallery shows only derived data
+(docs/reference/gallery.json), and none of their text. MkDocs loads this module as its hooks, mkdocstrings as its
+extension; only those functions depend on them.
 """
 
 from __future__ import annotations
@@ -44,10 +45,8 @@ from griffe import Extension, Object
 
 import unrender.machine
 from unrender import ChatTemplate
-from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
 from unrender.dialects.constraint import Dialect
-from unrender.explain.picture import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -59,6 +58,7 @@ from unrender.format import (
     Typing,
     Words,
 )
+from unrender.format.picture import PicturePiece, call_picture, pictures
 from unrender.formats import declared_formats
 from unrender.machine.frames import Frame
 from unrender.nodes import Role
@@ -72,7 +72,7 @@ MOVED: Mapping[str, str] = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security-policy.md",
 }
-"""Files beside docs/ that are pages of the site; links to others lead to pages that show the file."""
+"""Files outside docs/ that are pages of the site. Links to other files point to pages that show the file."""
 REDIRECTS: Mapping[str, str] = {
     "tutorial/gateway": "howto/serve.html",
     "reference/words": "glossary.html",
@@ -114,11 +114,11 @@ REDIRECTS: Mapping[str, str] = {
     "reference/trl": "howto/training-masks.html#in-trl",
     "reference/versioning": "dev/contributing.html#versions-and-deprecation",
 }
-"""Old addresses of pages that others have taken in, and where their text is now."""
+"""Old addresses of merged pages, and the place of their text now."""
 SHOWN = "source"
 """The folder of the pages that show a file."""
 UNFOUND = (f"{SHOWN}/", "changelog.md")
-"""Pages that the search leaves out: what is of no use now makes it slow, and its results long."""
+"""Pages excluded from the search, which they would make slow and its results long."""
 _LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 _NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -132,7 +132,7 @@ _TAGS = re.compile(
     "|table|tbody|td|th|thead|tr|ul"
 )
 _OURS = re.compile(r"^Written by `scripts/\w+\.py`; do not edit\.\s*", re.MULTILINE)
-"""A generated page's words to those who would change it, not to those who read it."""
+"""Text in a generated page for its authors, not for readers."""
 _LIST = re.compile(r"(?<=:)\n(?=- )")
 _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
 
@@ -146,7 +146,7 @@ _CALLS: Mapping[str, tuple[str, str]] = {
     "tag_with_json": ("JSON arguments", "calls json"),
     "tag_with_tagged": ("tagged arguments", "calls tagged"),
 }
-"""Each mode of calls in the gallery's words, and the chips that find it."""
+"""Each mode of calls in the gallery's words, and the chips that filter for it."""
 _CHIPS: Mapping[str, str] = {
     "reasoning": "Reasoning",
     "calls": "Tool calls",
@@ -166,7 +166,7 @@ BY_USE: Mapping[str, Sequence[str]] = {
         "UnrenderError", "TemplateError", "RequestError", "ParseError", "GrammarError", "UnrenderWarning",
     ),
 }  # fmt: skip
-"""The names of `unrender` in the order in which a reader meets them, under headings."""
+"""The names of `unrender` under headings, in the order of use."""
 CALLED = frozenset({"Policy", "Limits"})
 """The classes of `unrender` that users construct."""
 USUAL: Mapping[str, str] = {
@@ -179,7 +179,7 @@ USUAL: Mapping[str, str] = {
     "Turn.openai_chunks": "OpenAI's chunks for a client",
     "Message.to_openai": "the message for OpenAI's API, and for the next `prepare`",
 }
-"""Calls that most programs make, in order, and their results."""
+"""Calls that most programs make, in order, with their results."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
 
 
@@ -213,7 +213,7 @@ def main() -> None:
     )
 
 
-# What MkDocs and mkdocstrings call.
+# Functions that MkDocs and mkdocstrings call.
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -230,7 +230,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     path = page.file.src_uri
     if path in WIDE:
         page.meta["hide"] = ["navigation", "toc", *["footer"] * (path == "index.md")]
-    # Who searches wants to do something: sources are not found, and what tells how is found first.
+    # The search hides sources and shows how-to pages first.
     page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
     more = {
         "index.md": lambda: installable(markdown).replace("<!-- film -->", film()),
@@ -260,7 +260,7 @@ def on_post_page(output: str, **_: Any) -> str:
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """Do the same for the error page, and add a hint."""
+    """Add the name on the error page, too, with a hint."""
     said = "404 - Not found</h1>\n<p>There is no such page. The search finds what moved; the bar above leads to the rest.</p>"
     return on_post_page(output_content).replace("404 - Not found</h1>", said)
 
@@ -362,7 +362,7 @@ def for_site(text: str, page: str) -> str:
     """Return a page's Markdown for the site, with links between pages, and file names as titles of code blocks."""
     named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', text)
     named = re.sub(r"^```python(?=\n>>>)", "```pycon", named, flags=re.MULTILINE)
-    named = re.sub(r"^<BLANKLINE>$", "", named, flags=re.MULTILINE)  # How a doctest writes an empty line.
+    named = re.sub(r"^<BLANKLINE>$", "", named, flags=re.MULTILINE)  # Doctests write an empty line in this way.
     named = _OURS.sub("", named)
     source = source_of(page)
 
@@ -399,7 +399,10 @@ def _api_page(name: str) -> str:
 
 
 def _page_by_use() -> str:
-    """Return the page of `unrender` itself: the usual calls, then all names in the order of use. Only `CALLED` names show a constructor."""
+    """Return the page of `unrender` itself: the usual calls, then all names by use.
+
+    Only `CALLED` names show a constructor.
+    """
     options = "    options:\n      heading_level: 3\n      show_root_heading: true\n      show_root_toc_entry: true\n"
     hidden = "      merge_init_into_class: false\n"
     parts = (
@@ -415,7 +418,7 @@ def _page_by_use() -> str:
 
 
 FILMED = ("Qwen3", "gpt-oss", "DeepSeek V3.2", "Kimi K2 Thinking", "GLM 4.7", "Gemma 4", "MiniMax M3")
-"""The models of the film on the home page, by the names of the playground's examples."""
+"""The models in the film on the home page, by their names in the playground's examples."""
 _FILLED: Mapping[str, str] = {
     "reasoning": "I should check.",
     "content": "Let me look.",
@@ -430,7 +433,7 @@ _FILLED: Mapping[str, str] = {
 
 
 def installable(page: str) -> str:
-    """Return the home page with an install line for everyone if the repository's address is known, as in a release."""
+    """Return the home page with a general install line if the repository's address is known, as in a release."""
     repository = os.environ.get("UNRENDER_REPOSITORY")
     if not repository:
         return page
@@ -439,7 +442,7 @@ def installable(page: str) -> str:
 
 
 def film() -> str:
-    """Return the film of the home page: a chooser of models, and for each an answer and its events."""
+    """Return the film of the home page: a menu of models, and for each an answer and its events."""
     options = "".join(f"<option>{name}</option>" for name in FILMED)
     takes = "".join(take(kept()[reference.EXAMPLES[name]]["rows"][-1]) for name in FILMED)
     takes = takes.replace('"home-take"', '"home-take home-shown"', 1)
@@ -448,7 +451,10 @@ def film() -> str:
 
 
 def take(row: Sequence[tuple[str, str, str]]) -> str:
-    """Return one answer of the film, coloured by role, and its events. `data-after` counts the parts that an event needs."""
+    """Return one answer of the film, coloured by role, and its events.
+
+    `data-after` is the number of parts before an event.
+    """
     parts = [(_FILLED[text] if role != "marker" else text, role) for text, role, _ in row]
     shown = "".join(
         f'<span class="p-{role}">{re.sub("(?<=↵)(?!↵)", "<br>", escape(text).replace(chr(10), "↵"))}</span>'
@@ -540,16 +546,15 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
     """Yield templates of our own as rows."""
     for path in paths:
         template = ChatTemplate.from_file(path)
-        seen = template.analysis
         said = f'{_as_html(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Playground</a>'
-        yield entry(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
+        yield entry(path.stem, said, template.analysis._pictures())
 
 
 def declared() -> Iterator[str]:
     """Yield the library's declared formats as rows, with their tolerated syntaxes."""
     for found in declared_formats():
         read = (call_picture(syntax) for syntax in found.format.tolerated)
-        yield entry(found.name, _as_html(found.why), [*pictures(found.format, Capabilities()), *read])
+        yield entry(found.name, _as_html(found.why), [*pictures(found.format, together=False), *read])
 
 
 def group(name: str, rows: Iterable[str], said: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Answers for the grammar tests: tools with plain and awkward schemas, and what a template writes for a message."""
+"""Answers for the grammar tests: tools with simple and difficult schemas, and renderings of messages by a template."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ MESSAGES: Mapping[str, dict[str, Any]] = T["MESSAGES"]
 
 
 def template_paths() -> dict[str, Path]:
-    """Return our own test templates and the vendors', by name."""
+    """Return the paths of our own test templates and of the vendors' templates, by name."""
     ours = {path.stem: path for path in sorted((ROOT / "tests" / "templates").glob("*.jinja"))}
     return {**ours, **vendor_templates()}
 
 
 def all_template_paths() -> dict[str, Path]:
-    """Return the same, and the templates that no package has."""
+    """Return the paths of all templates, including those that no package contains."""
     return {**template_paths(), **all_vendor_templates()}
 
 
@@ -50,9 +50,9 @@ def template_named(name: str) -> ChatTemplate:
 
 
 def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **settings: Any) -> str | None:
-    """Return what the template writes after the turn's prompt for a message, without the end of turn.
+    """Return the text that the template writes after the turn's prompt for a message, without the end of turn.
 
-    None when it refuses the message, does not show all of it, or does not go on where the prompt ends.
+    None if it rejects the message, doesn't show all of it, or doesn't continue the prompt.
     """
     tools = [tool.to_openai() for tool in turn.request.tools or ()]
     conversation = [*QUESTION, {"role": "assistant", **message}]
@@ -71,7 +71,7 @@ def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **se
 def renderings(
     chat: ChatTemplate, before: Sequence[Any], answer: Mapping[str, Any], tools: Sequence[Any], thinking: bool | None
 ) -> tuple[str, str] | None:
-    """Return the prompt that a template writes for a conversation, and the conversation with the answer; None where it refuses one."""
+    """Return the prompt and the conversation with the answer, both rendered; None if the template rejects either."""
     context = shape_context(tools, chat.capabilities, thinking=thinking)
     asked, full = (
         chat._with_tools.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
@@ -81,12 +81,12 @@ def renderings(
 
 
 def said_in(format: Format, *, content: str = "", reasoning: str = "", calls: Iterable[Sequence[Any]] = ()) -> str:
-    """Return an answer in the words of a format; a call is its name, its arguments and its id."""
+    """Return an answer in the syntax of a format. A call is a name, arguments and an id."""
     return encode_answer(format, content=content, reasoning=reasoning, calls=[tuple(call) for call in calls])
 
 
 def without_end(turn: Turn, text: str) -> str:
-    """Cut off what ends the turn, and what asks for the next one where a template always does."""
+    """Remove the end of turn, and the next generation prompt if the template always writes one."""
     header = max((turn.prompt.rfind(header.strip()) for header in turn.format.turn.headers), default=-1)
     text = text.removesuffix(turn.prompt[header:]) if header >= 0 else text
     ends = [turn.format.turn.end, *turn.format.turn.ends]

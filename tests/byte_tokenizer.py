@@ -1,4 +1,4 @@
-"""Special tokens → a fast tokenizer, of tokenizers or of transformers, in which every byte is a token, beside these."""
+"""Fast tokenizers of `tokenizers` and `transformers` in which every byte is a token, plus the given special tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def byte_level(
     vocabulary: Mapping[str, int] | None = None,
     merges: Sequence[tuple[str, str]] = (),
 ) -> Any:
-    """Return a tokenizer of tokenizers; by default every character but ASCII's takes several ids."""
+    """Return a tokenizer of `tokenizers`. By default, every character outside ASCII takes several ids."""
     tokenizers = importlib.import_module("tokenizers")
     alphabet = {letter: id for id, letter in enumerate(sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()))}
     made = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=dict(vocabulary or alphabet), merges=list(merges)))
@@ -31,7 +31,7 @@ def byte_tokenizer(
     template: str | None = None,
     words: Sequence[str] = (),
 ) -> Any:
-    """Return the tokenizer; `eos` need not be among the special tokens. The `words`, ids from 256 on, are for answers alone."""
+    """Return the tokenizer. `eos` may be missing from `special`; `words`, with ids from 256, occur only in answers."""
     tokenizers, transformers = importlib.import_module("tokenizers"), importlib.import_module("transformers")
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     model = tokenizers.models.BPE(vocab={text: id for id, text in enumerate([*alphabet, *words])}, merges=[])

@@ -1,4 +1,4 @@
-"""Rows of `cases.jsonl` beside a test ↔ its cases: `test` is its name without `test_`, the other fields are its arguments."""
+"""Test cases in `cases.jsonl` files: `test` is the test's name without `test_`, other fields are its arguments."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def _names(row: dict[str, Any], test: Test) -> bool:
 
 
 def beside(test_file: str, name: str) -> str:
-    """Return the text of a file beside a test."""
+    """Return the text of a file next to a test."""
     return Path(test_file).with_name(name).read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Checks of a page in a real Chromium: a script for Node.js that prints one line of JSON for each check.
+"""Checks of a page in a real Chromium: a Node.js script prints one line of JSON per check.
 
-`python3 scripts/run.py browser` installs what this needs; without it `NEEDED` skips the tests, and says so.
+`python3 scripts/run.py browser` installs the requirements; without them `NEEDED` skips the tests with a message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from environment import ROOT
 
 FOLDER = ROOT / ".cache" / "browser"
-"""Holds node_modules, and takes the pictures."""
+"""The folder for node_modules and screenshots."""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 NEEDED = pytest.mark.skipif(
     not (CHROMIUM and shutil.which("node") and (FOLDER / "node_modules" / "playwright-core").is_dir()),
@@ -28,19 +28,19 @@ _CHECK = re.compile(r'^  async "(.+)"\(|^checks\["(.+)"\] = ', re.MULTILINE)
 
 
 class Silent(SimpleHTTPRequestHandler):
-    """Serves a folder, and says nothing of requests."""
+    """Serves a folder without logging requests."""
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def checks_of(script: Path) -> list[str]:
-    """Return the names of a script's checks, but of those that it makes in a loop."""
+    """Return the names of a script's checks, except those made in a loop."""
     return [found[1] or found[2] for found in _CHECK.finditer(script.read_text(encoding="utf-8"))]
 
 
 def held(script: Path, address: str, *more: str) -> Mapping[str, Any]:
-    """Run all checks of a script in one browser, and return what each found; True is good."""
+    """Run all checks of a script in one browser, and return the result of each. True means passed."""
     command = ["node", str(script), address, CHROMIUM, str(FOLDER), *more]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=580)
     assert run.returncode == 0, run.stderr

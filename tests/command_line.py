@@ -14,5 +14,5 @@ COMMANDS: click.Group = app
 
 
 def run(*arguments: str, text: str | bytes = "", env: Mapping[str, str] | None = None) -> Result:
-    """Run a command, with a text on its standard input and lines of 80 characters."""
+    """Run a command with text on standard input and lines of 80 characters."""
     return CliRunner(env=env or {"COLUMNS": "80"}).invoke(app, arguments, input=text, prog_name="unrender")

@@ -1,4 +1,4 @@
-"""Setup of every test run: Hypothesis profiles, and a clear message when the vendors' data are missing."""
+"""Setup of every test run: Hypothesis profiles, and a clear message if the vendors' data are missing."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ import pytest
 from engines import installed
 from vendor import missing_data
 
-# `ci` is the same in every run, so that a red build is about the change; `hunt` looks for what nobody thought of.
+# `ci` repeats the same examples, so a failure is due to the change; `hunt` tries new ones.
 hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("hunt", max_examples=3000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Every test analyses for itself; those about the cache name a folder of their own.
+# Each test runs its own analysis. Tests of the cache choose a folder of their own.
 os.environ["UNRENDER_CACHE"] = "off"
 
-# What is collected, and what a module's tests share, stays: to look through it for garbage again and again takes a third of
-# collecting, and of each `gc.collect()` nearly all. So garbage is looked for in what one module's tests have made.
+# Collected tests and shared fixtures live on. Scanning them for garbage again and again takes a third of the collection
+# time, and almost all the time of each `gc.collect()`. So only objects created by one module's tests are scanned.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage from now on, in what the tests make."""
+    """From now on, collect garbage among objects that tests create."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Collect a module's garbage when its last test is done, and look through the rest no more."""
+    """Collect a module's garbage after its last test, and don't scan the remaining objects again."""
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which outside data were missing, since the tests that need them can only be skipped."""
+    """List the missing external data, since tests that need them are skipped."""
     if not installed("transformers"):
         sentence = "transformers is not installed: use `python3 scripts/run.py transformers`"
         terminalreporter.write_line(f"EXPORTS NOT CHECKED: {sentence}", yellow=True, bold=True)
@@ -55,13 +55,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but a few cases to the full run where a test says so, and expect the failures that are listed."""
+    """Leave all but a few cases to the full run if a test asks for it, and mark the expected failures."""
     _leave_to_the_full_run(items)
     _expect_open(items)
 
 
 def _leave_to_the_full_run(items: list[pytest.Item]) -> None:
-    """Mark as `full` what `few(n)` leaves out. Which n cases are asked goes by their names alone, without order."""
+    """Mark as `full` the cases beyond `few(n)`. The choice of n cases depends only on their names."""
     cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         for mark in item.iter_markers("few"):
@@ -72,7 +72,7 @@ def _leave_to_the_full_run(items: list[pytest.Item]) -> None:
 
 
 def _expect_open(items: list[pytest.Item]) -> None:
-    """Expect the failures that `conformance/open.toml` lists, and no other: a listed case that passes is a failure."""
+    """Expect the failures in `conformance/open.toml` and no others. A listed case that passes is a failure."""
     path = Path(__file__).parent / "conformance" / "open.toml"
     listed = {
         f"{test}[{case}]": entry

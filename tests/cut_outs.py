@@ -1,7 +1,7 @@
-"""Answers of many shapes cut out of the conversations that a template renders, after many kinds of turns, and read back.
+"""Answers of many shapes, cut out of a template's renderings after many kinds of turns, and read back.
 
-Rules: the answer is what the conversation with it adds to the prompt, or to as much of the prompt as both have in common;
-nothing of the derived format decides where it begins. What a rendering does not show in full is not judged.
+Rules: the answer is the text that the conversation adds to the prompt, or to their common prefix. The derived format
+doesn't determine where it starts. A message that the rendering doesn't fully show is skipped.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Said:
 
     @classmethod
     def of(cls, *, calls: Iterable[Call] = (), **texts: str) -> Said:
-        """Return it from JSON data."""
+        """Return an answer from JSON data."""
         return cls(calls=tuple((name, arguments) for name, arguments in calls), **texts)
 
     def to_openai(self) -> dict[str, Any]:
-        """Return it as an OpenAI message."""
+        """Return the answer as an OpenAI message."""
         calls = [
             {
                 "id": f"proof{i:04d}",
@@ -55,7 +55,7 @@ class Said:
         return {key: value for key, value in message.items() if value or key in ("role", "content")}
 
     def shown_in(self, text: str, asked: str = "") -> bool:
-        """Return whether a rendering shows all of it; what is `asked` may name tools as well."""
+        """Return whether a rendering shows the whole answer. `asked`, the prompt, may contain tool names, too."""
         names = [name for name, _ in self.calls]
         return (
             self.content in text
@@ -64,7 +64,7 @@ class Said:
         )
 
     def is_read(self, message: Message) -> bool:
-        """Return whether a message says just this."""
+        """Return whether a message equals this answer."""
         calls = [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
         whole = all(call.status == "complete" for call in message.tool_calls)
         return (message.content, message.reasoning, calls, whole) == (
@@ -88,14 +88,14 @@ def render(chat: ChatTemplate, messages: list[dict[str, Any]], thinking: bool | 
 
 
 def asked(chat: ChatTemplate, before: list[dict[str, Any]], thinking: bool | None) -> tuple[str, int] | None:
-    """Return the prompt and where its last input ends; None for a template that writes none."""
+    """Return the prompt and the end of its last input; None if the template writes no generation prompt."""
     prompt, bare = (render(chat, before, thinking, ask=ask) for ask in (True, False))
     last = str(before[-1]["content"])
     return None if prompt is None or prompt == bare else (prompt, prompt.rfind(last) + len(last))
 
 
 def cut(full: str | None, prompt: str, end: int) -> tuple[str, str] | None:
-    """Return the prompt and the answer after it, as the whole conversation shows them."""
+    """Return the prompt and the answer after it, as they appear in the whole conversation."""
     if full is None:
         return None
     left, right = (Shown(what="", text=text) for text in (prompt, full))
@@ -105,9 +105,9 @@ def cut(full: str | None, prompt: str, end: int) -> tuple[str, str] | None:
 
 
 def cut_outs(chat: ChatTemplate) -> Iterator[tuple[str, str, str, Said]]:
-    """Yield what a template shows of all answers after all turns: a label, the prompt, the answer, its meaning.
+    """Yield a template's answers after all turns: a label, the prompt, the answer, its meaning.
 
-    What is shown alike is yielded once: the same answer after the same prompt, with another switch.
+    If several thinking settings give the same prompt and answer, it's yielded once.
     """
     settings = (None, True, False) if chat.capabilities.supports_enable_thinking else (None,)
     shown = set[tuple[str, tuple[str, str]]]()
@@ -130,7 +130,7 @@ def read(chat: ChatTemplate, prompt: str, chunks: list[str]) -> Message:
 
 
 def lost(chat: ChatTemplate) -> dict[str, str]:
-    """Return the answers that do not mean what they were made to say, whole or character by character, by their label."""
+    """Return by label the answers that aren't parsed into their meaning, whole or character by character."""
     return {
         label: answer
         for label, prompt, answer, said in cut_outs(chat)

@@ -1,9 +1,9 @@
-"""A template's own answers, damaged at one marker or quoted in prose → which of them a parser must not run, and what it made of them.
+"""A template's own answers, damaged at one marker or quoted in prose, and a judge of how a parser reads them.
 
-Rules: nothing is known of a derived format. A marker is what stands in the rendered answer around the names and values that the
-message was made with. A reading is *wrong* if it runs a call with a name or arguments that the message did not hold, *false* if it
-runs one that the text only shows, *lost* if it shows no call and reports nothing. What the template itself writes for the message
-that was read is right, also where an answer was cut off just there.
+Rules: the judge doesn't use the derived format. Markers are the text around the names and values of the message in the
+rendered answer. A reading is *wrong* if it runs a call with a name or arguments that the message doesn't contain. It's
+*false* if it runs a call that the text only quotes, and *lost* if it has no call and reports nothing. If the template
+writes the same text for the parsed message, the reading is right, even if an answer was cut off there.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Case:
     label: str
     text: str
     calls: tuple[tuple[str, dict[str, Any]], ...]
-    """Calls that may be read from it; none for a quotation."""
+    """Calls that may be read from the text; none for a quotation."""
     quoted: bool = False
 
 
 def answers(chat: ChatTemplate) -> Iterator[tuple[str, Turn, str, Said]]:
-    """Yield a label, the turn, the answer that the template writes after its prompt, and what the answer says."""
+    """Yield a label, the turn, the template's answer after the prompt, and the answer's meaning."""
     turn = chat.prepare([USER], tools=TOOLS)
     for label, said in SAID.items():
         text = written(chat, turn, said)
@@ -47,7 +47,7 @@ def answers(chat: ChatTemplate) -> Iterator[tuple[str, Turn, str, Said]]:
 
 
 def written(chat: ChatTemplate, turn: Turn, said: Said) -> str | None:
-    """Return the answer that the template writes for a message; None for a template that writes none."""
+    """Return the template's answer for a message; None if it doesn't write one."""
     asked, full = renderings(chat, [USER], said.to_openai(), TOOLS, None) or ("", "")
     if not full.startswith(asked) or turn.prompt != asked:
         return None
@@ -55,11 +55,11 @@ def written(chat: ChatTemplate, turn: Turn, said: Said) -> str | None:
 
 
 def markers(text: str, said: Said) -> list[tuple[int, int]]:
-    """Return where the markers of an answer are: all but its names, keys and values."""
+    """Return the ranges of an answer's markers: everything except names, keys and values."""
     leaves = [leaf for name, arguments in said.calls for leaf in (name, *_leaves(arguments))]
     taken: list[tuple[int, int]] = []
     for leaf in sorted({*leaves, said.content, said.reasoning} - {""}, key=len, reverse=True):
-        # The key `a` is no part of the marker `</val>`.
+        # The key `a` isn't part of the marker `</val>`.
         for hole in re.finditer(rf"(?<!\w){re.escape(leaf)}(?!\w)", text):
             if not any(start < hole.end() and hole.start() < end for start, end in taken):
                 taken.append(hole.span())
@@ -90,12 +90,12 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def damages(text: str, said: Said) -> Iterator[Case]:
-    """Yield the answer with one damage at each of its markers."""
+    """Yield copies of the answer, each damaged at one marker."""
     seen = {text}
     for start, end in markers(text, said):
         marker = text[start:end]
         damaged = {"drop": "", "double": marker * 2, "double line": marker + "\n" + marker}
-        # Words, and single signs but brackets and quotation marks, say something else when they come twice: `city==Paris`.
+        # A doubled word or sign has another meaning, as in `city==Paris`, unless it's a bracket or a quotation mark.
         if marker.isalnum() or (len(marker) < 3 and marker not in "{}[]()\"'"):
             continue
         if len(marker) < 3:
@@ -119,7 +119,7 @@ def damages(text: str, said: Said) -> Iterator[Case]:
 
 
 def quotations(text: str, said: Said) -> Iterator[Case]:
-    """Yield the answer's call inside of quotations."""
+    """Yield the answer's call inside quotations."""
     call = text.strip()
     if said.content:
         return
@@ -131,12 +131,12 @@ def quotations(text: str, said: Said) -> Iterator[Case]:
 
 
 def judged(chat: ChatTemplate, turn: Turn, case: Case) -> str:
-    """Return "" for a right or refused reading of a case, else the word for what is wrong."""
+    """Return "" if the reading of a case is right or refused, otherwise the word for the error."""
     message, events = read(turn, case.text)
     word = verdict(case, message, events)
     if case.label != "cut":
         return word
-    # `--city=Par` is a whole answer as well as half of `--city=Paris`: only the finish reason can tell.
+    # `--city=Par` is a whole answer as well as half of `--city=Paris`. Only the finish reason distinguishes them.
     if word == "wrong" and (written(chat, turn, _said(message)) or "").strip() == case.text.strip():
         word = ""
     return word or verdict(case, *read(turn, case.text, "length"))
@@ -149,7 +149,7 @@ def _said(message: Message) -> Said:
 
 
 def verdict(case: Case, message: Message, events: list[Any]) -> str:
-    """Return "" for a right or refused reading, else the word for what is wrong."""
+    """Return "" if a reading is right or refused, otherwise the word for the error."""
     left = [*case.calls]
     for call in message.tool_calls:
         if call.status != "complete":
@@ -173,7 +173,7 @@ def verdict(case: Case, message: Message, events: list[Any]) -> str:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two calls say the same, but for whitespace around their texts."""
+    """Return whether two calls are equal, ignoring whitespace around their texts."""
     return json.dumps(_trimmed(one), sort_keys=True) == json.dumps(_trimmed(other), sort_keys=True)
 
 
@@ -186,7 +186,7 @@ def _trimmed(value: Any) -> Any:
 
 
 def read(turn: Turn, text: str, reason: str | None = None) -> tuple[Message, list[Any]]:
-    """Return the message and the events of a text, read whole."""
+    """Return the message and the events of a text, parsed whole."""
     parser = turn.parser()
     events = parser.finish(reason, text=text)
     return parser.message, list(events)

@@ -1,4 +1,4 @@
-"""Templates for the tests of every engine's plug-in: a template's name → its tokenizer, and a turn with two tools."""
+"""Templates for the tests of engine plug-ins: a tokenizer for each template, and a turn with two tools."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def template(name: str) -> ChatTemplate:
 
 @cache
 def tokenizer(name: str) -> Any:
-    """Return a tokenizer with the template, and with its special tokens."""
+    """Return a tokenizer with the template and its special tokens."""
     special = (*template(name).format.preserved_tokens, EOS)
     return byte_tokenizer(special, eos=EOS, template=all_template_paths()[name].read_text(encoding="utf-8"))
 
 
 @cache
 def prepared(name: str) -> tuple[Turn, bool]:
-    """Return a turn, and whether the template itself offers tools in it."""
+    """Return a turn, and whether the template itself describes tools in it."""
     for tools in (TOOLS, None):
         try:
             turn = template(name).prepare(USER, tools=tools, tool_format="none")
         except UnrenderError:
-            continue  # Some templates refuse tools, or this conversation.
+            continue  # Some templates reject tools, or this conversation.
         if not tools or turn.format.tools.mode is not ToolMode.NONE:
             return turn, bool(tools)
     pytest.skip("the template refuses the conversation")
 
 
 def meant(message: Message) -> Any:
-    """Return what a message says, to be compared with what an engine says."""
+    """Return a message in the form in which engines' answers are compared."""
     return message.reasoning, message.content, [(call.name, call.arguments_json) for call in message.tool_calls]

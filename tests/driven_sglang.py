@@ -1,6 +1,6 @@
-"""A real SGLang without a model: a template's name → what its two parsers make of an answer, as its servers drive them.
+"""A real SGLang without a model: its two parsers read an answer as its servers use them.
 
-Usable only where SGLang is installed (`python3 scripts/run.py plugins`).
+It needs an installed SGLang (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Read = tuple[str, str, list[tuple[str, ...]]]
 
 
 def request_of(prompt: str, tools: Any = None, **more: Any) -> Any:
-    """Return a chat request as it is when its prompt has been rendered."""
+    """Return a chat request in the state after its prompt was rendered."""
     protocol = importlib.import_module("sglang.srt.entrypoints.openai.protocol")
     request = protocol.ChatCompletionRequest(model="m", messages=USER, tools=tools, **more)
     request._response_parser_prefix = prompt
@@ -24,14 +24,14 @@ def request_of(prompt: str, tools: Any = None, **more: Any) -> Any:
 
 
 def calls_parser(name: str, request: Any, **more: Any) -> Any:
-    """Return SGLang's parser of calls with our detector in it."""
+    """Return SGLang's tool call parser with our detector."""
     module = importlib.import_module("sglang.srt.function_call.function_call_parser")
     prefix = request._response_parser_prefix
     return module.FunctionCallParser(request.tools, "unrender", tokenizer=tokenizer(name), prefix=prefix, **more)
 
 
 def reasoning_parser(name: str, request: Any, *, active: bool, stream_reasoning: bool = True) -> Any:
-    """Return SGLang's parser of reasoning with our detector in it; `active` says that calls are read as well."""
+    """Return SGLang's reasoning parser with our detector; `active` means that calls are parsed as well."""
     module = importlib.import_module("sglang.srt.parser.reasoning_parser")
     return module.ReasoningParser(
         "unrender", stream_reasoning, True, request, tokenizer=tokenizer(name), tool_call_parser_active=active
@@ -39,7 +39,7 @@ def reasoning_parser(name: str, request: Any, *, active: bool, stream_reasoning:
 
 
 def streamed(name: str, request: Any, chunks: Sequence[str], *, reasons: bool = True) -> Read:
-    """Return what a client puts together of SGLang's two parsers in a row."""
+    """Return the answer that a client assembles from both of SGLang's parsers in sequence."""
     first = reasoning_parser(name, request, active=bool(request.tools)) if reasons else None
     second = calls_parser(name, request) if request.tools else None
     thoughts, texts, calls = [], [], dict[int, list[str]]()
@@ -69,7 +69,7 @@ def streamed(name: str, request: Any, chunks: Sequence[str], *, reasons: bool = 
 
 
 def whole(name: str, request: Any, answer: str, *, reasons: bool = True) -> Read:
-    """Return what SGLang makes of a whole answer."""
+    """Return SGLang's reading of a whole answer."""
     thought, rest = (
         reasoning_parser(name, request, active=bool(request.tools)).parse_non_stream(answer)
         if reasons

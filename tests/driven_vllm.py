@@ -1,7 +1,7 @@
-"""A real vLLM without a model: a template's name → what its chat server makes of an answer, by its own classes.
+"""A real vLLM without a model: the classes of its chat server read an answer.
 
-Usable only where vLLM is installed (`python3 scripts/run.py plugins`), in each of the releases that the plug-in supports: what a
-release's servers don't tell a parser, it isn't told here.
+It needs an installed vLLM (`python3 scripts/run.py plugins`), in each release that the plug-in supports. Parsers get
+only the information that a server of that release passes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from driven import USER, tokenizer
 def parser_class(
     name: str, tools: str | None = "unrender", reasoning: str | None = "unrender", level: Any = None
 ) -> Any:
-    """Return the class that the server makes its parsers of."""
+    """Return the class of the server's parsers."""
     manager = importlib.import_module("vllm.parser").ParserManager
     more = {"tokenizer": tokenizer(name)} if is_told("vllm.renderers.online_derenderer") else {}
     more |= {"tool_strict_level": level} if level else {}
@@ -30,12 +30,12 @@ def parser_class(
 
 @cache
 def is_told(server: str) -> bool:
-    """Return whether a server of this release tells its parsers the prompt, by its module."""
+    """Return whether a server of this release passes the prompt to its parsers."""
     return ".set_prompt_token_ids(" in inspect.getsource(importlib.import_module(server))
 
 
 def parser_of(name: str, request: Any, prompt: str, server: str, cls: Any = None) -> Any:
-    """Return the parser for a request, told of the prompt as the server tells it."""
+    """Return the parser for a request, with the prompt if the server passes it."""
     cls = cls or parser_class(name)
     parser = cls(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
     if is_told(server):
@@ -90,14 +90,14 @@ class _Older:
         self._called = False
 
     def step(self, text: str, tokens: list[int], reason: str | None, before: list[int]) -> Any:
-        """Return the delta of a chunk, and the finish reason."""
+        """Return a chunk's delta and the finish reason."""
         delta = self._parser.parse_delta(text, tokens, self._request, before, finished=reason is not None)
         self._called = self._called or bool(delta and delta.tool_calls)
         return SimpleNamespace(delta=delta, finish_reason="tool_calls" if reason and self._called else reason)
 
 
 def folded(deltas: Iterable[Any]) -> tuple[str, str, list[tuple[str, ...]]]:
-    """Return what a client puts together."""
+    """Return the answer that a client assembles."""
     calls: dict[int, list[str]] = {}
     for call in (call for delta in deltas for call in delta.tool_calls):
         known = calls.setdefault(call.index, ["", ""])
@@ -111,7 +111,7 @@ def folded(deltas: Iterable[Any]) -> tuple[str, str, list[tuple[str, ...]]]:
 def items(
     name: str, request: Any, prompt: str, chunks: Sequence[str], cls: Any = None
 ) -> tuple[str, str, list[tuple[str, str]]]:
-    """Return what the items of a streamed response hold."""
+    """Return the content of a streamed response's items."""
     serving = importlib.import_module("vllm.entrypoints.openai.responses.serving").OpenAIServingResponses
     context_of = importlib.import_module("vllm.entrypoints.openai.responses.context").SimpleContext
     outputs = importlib.import_module("vllm.outputs")

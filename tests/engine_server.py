@@ -1,4 +1,4 @@
-"""An engine on a loopback socket, for tests: it says what it is told, in HTTP, and notices when its client goes away."""
+"""A fake engine on a loopback socket: it returns scripted HTTP answers, and notices when its client disconnects."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from unrender.gateway.backends.llama_server import LlamaServer, Ollama
 from unrender.gateway.backends.sglang import SGLang
 
 Said = Sequence[bytes | float]
-"""Bytes as they go out, and pauses in seconds."""
+"""Parts of a response: bytes, and pauses in seconds."""
 
 
 class EngineServer:
-    """Answers each path with what it is told; a mapping as JSON, one with `status` under that status; a function is given the body of the request.
+    """Answers each path with its scripted value.
 
-    A stream ends with the connection, as bluntly as can be.
+    A mapping is sent as JSON, under its `status` if it has one. A function gets the request body. A stream ends by
+    closing the connection abruptly.
     """
 
     def __init__(self, answers: Mapping[str, Any], *, status: int = 200) -> None:
@@ -32,9 +33,9 @@ class EngineServer:
         self.asked: list[tuple[str, Any, dict[str, str]]] = []
         """Path, body and headers of each request."""
         self.said = 0
-        """Items that the network has taken."""
+        """Items that were sent."""
         self.gone = asyncio.Event()
-        """The client has closed a connection in the middle of an answer."""
+        """Set when the client has disconnected during an answer."""
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -83,13 +84,13 @@ async def _request(reader: asyncio.StreamReader) -> tuple[str, Any, dict[str, st
 
 
 def events(*items: Any, done: bool = True) -> bytes:
-    """Return server-sent events."""
+    """Return a body of server-sent events."""
     frames = [f"data: {json.dumps(item, ensure_ascii=False)}\n\n" for item in items]
     return "".join([*frames, "data: [DONE]\n\n" if done else ""]).encode()
 
 
 class Scripted(Connection):
-    """A connection over which these parts come, without a socket, and this JSON from other paths."""
+    """A fake connection that streams these parts, and returns this JSON from other paths."""
 
     def __init__(self, parts: Sequence[bytes] = (), others: Mapping[str, Any] | None = None) -> None:
         super().__init__("http://engine")
@@ -97,7 +98,7 @@ class Scripted(Connection):
         self.others = others or {}
 
     @asynccontextmanager
-    async def _request(self, path: str, *_: Any) -> AsyncGenerator[Any, None]:
+    async def _request(self, path: str, *_: Any, **__: Any) -> AsyncGenerator[Any, None]:
         parts = iter(self.parts)
 
         async def readany() -> bytes:
@@ -124,4 +125,4 @@ def _engine(kind: str, at: str | Connection, **how: Any) -> Backend:
 
 
 MAKERS = {kind: partial(_engine, kind) for kind in _MAKERS}
-"""Constructors of each kind of engine, for an address or over a connection."""
+"""Constructors of each kind of engine, for an address or a connection."""

@@ -1,4 +1,4 @@
-"""External engines that read our grammars; a test skips what is not installed."""
+"""External engines that read our grammars. Tests skip engines that aren't installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def converted_reader(grammar: str) -> Accepts:
-    """Compile GBNF with llguidance's converter. Only tests ask it: its lexemes are never empty."""
+    """Compile GBNF with llguidance's converter. Only tests use it: its lexemes are never empty."""
     return lark_reader(importlib.import_module("llguidance.gbnf_to_lark").gbnf_to_lark(grammar))
 
 
@@ -49,4 +49,4 @@ def structural_tag(turn: Turn | Healing) -> str:
 
 
 WRITERS = {"gbnf": gbnf, "lark": lark, "structural_tag": structural_tag}
-"""By dialect: what writes the grammar of a turn."""
+"""The writer of a turn's grammar, by dialect."""

@@ -1,4 +1,4 @@
-"""Imports a module of the project; one that extends classes of another package is skipped where that package is not installed."""
+"""Imports of the project's modules that skip a test if a module's third-party package is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def imported(name: str) -> ModuleType:
-    """Return the module. Skips the test for an integration whose package is not there."""
+    """Return the module. Skips the test if the integration's package isn't installed."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -1,8 +1,8 @@
-"""Judges whether arguments are kept: what a template writes of known values is read as these, and nothing mutilated is lost.
+"""A judge of arguments: known values are parsed unchanged, and mutated output loses nothing silently.
 
-Rules: no code is shared with what is judged; the rendering is the truth about what is written. Values hold *needles*, words
-that come nowhere else. Every needle in the text must be in the content, in the reasoning, or in the arguments of a complete
-call, as a reader of JSON sees them; else an event must say that something is wrong.
+Rules: the judge shares no code with the parser, and the rendering decides what is written. Values contain *needles*,
+words that occur nowhere else. Every needle in the text must be in the content, the reasoning, or the arguments of a
+complete call as a JSON reader sees them. Otherwise, an event must report the loss.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SAID = "zebra crossing?"
 
 
 def words(rng: random.Random) -> Iterator[str]:
-    """Yield needles, one unlike the other."""
+    """Yield distinct needles."""
     for number in range(10_000):
         yield f"q{''.join(rng.choices('bcdfghjkmpvwz', k=4))}{number}x"
 
 
 def values(needle: Iterator[str], rng: random.Random) -> Iterator[Any]:
-    """Yield values of all kinds, full of needles."""
+    """Yield values of all kinds, each with needles."""
     text = next(needle)
     number = rng.randrange(10**7, 10**8)
     yield from (text, f"{text} {next(needle)}", f"<b>{text}</b>", f'"{text}"', f"{text}, {next(needle)}", f" {text}\n")
@@ -49,7 +49,7 @@ def values(needle: Iterator[str], rng: random.Random) -> Iterator[Any]:
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether a value is one of the schema's: of the few keywords that the table has."""
+    """Return whether a value fits the schema. Only the keywords in the table are supported."""
     if "$ref" in schema:
         schema = EITHER["either"]
     options = schema.get("anyOf") or schema.get("oneOf")
@@ -81,20 +81,20 @@ def tool(schema: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Written:
-    """A call as a template writes it."""
+    """A call in the template's output."""
 
     schema: str
     prompt: str
     text: str
     arguments: dict[str, Any]
     start: int = 0
-    """Start of the arguments in the text; before it, all texts are the same."""
+    """Start of the arguments in the text. Before it, all texts are equal."""
     end: int = 0
-    """End of the arguments."""
+    """End of the arguments in the text."""
 
 
 def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Written | None:
-    """Return what a template adds to its prompt for one call; None where it does not show it."""
+    """Return the text that a template adds to its prompt for one call; None if it doesn't show the call."""
     tools = [tool(SCHEMAS[schema])]
     called = {"name": "book_trip", "arguments": json.dumps(arguments, ensure_ascii=False)}
     answer: dict[str, Any] = {
@@ -114,7 +114,7 @@ def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Writt
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of parsing: the message's text with its ids, the arguments of complete calls, and the words of events."""
+    """The result of parsing: text and ids of the message, arguments of complete calls, and words of events."""
 
     said: str
     calls: tuple[dict[str, Any], ...]
@@ -126,7 +126,7 @@ class Reading:
 
 
 def read(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> Reading:
-    """Read a text, in pieces of any size."""
+    """Read a text in pieces of any size."""
     parser = chat.prepare_rendered(call.prompt, tools=[tool(SCHEMAS[call.schema])]).parser()
     events = []
     most = rng.choice((1, 5, 40, len(text)))
@@ -143,7 +143,7 @@ def read(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> Re
 
 
 def calls(chat: ChatTemplate, rng: random.Random, budget: int) -> Iterator[Written]:
-    """Yield calls with values of all kinds that fit a schema; values that are written alike one after the other."""
+    """Yield calls with values of all kinds that fit a schema. Values that are written alike are adjacent."""
     pairs = [(name, i) for name in SCHEMAS for i in range(25)]
     rng.shuffle(pairs)
     needle = words(rng)
@@ -161,7 +161,7 @@ def calls(chat: ChatTemplate, rng: random.Random, budget: int) -> Iterator[Writt
 
 
 def _arguments_in(text: str, other: str) -> tuple[int, int]:
-    """Return where the arguments are in `text`, which differs from `other` in them alone."""
+    """Return the range of the arguments in `text`, the only part that differs from `other`."""
     start, end, size = 0, len(text), min(len(text), len(other))
     while start < size and text[start] == other[start]:
         start += 1
@@ -171,7 +171,7 @@ def _arguments_in(text: str, other: str) -> tuple[int, int]:
 
 
 def twins(call: Written, chat: ChatTemplate) -> Iterator[dict[str, Any]]:
-    """Yield other arguments that the template writes in the same way: nobody can tell which were meant."""
+    """Yield other arguments that the template writes as the same text, so that no reader can distinguish them."""
     for key, value in call.arguments.items():
         for other in _likenesses(value):
             arguments = {**call.arguments, key: other}
@@ -185,7 +185,7 @@ def twins(call: Written, chat: ChatTemplate) -> Iterator[dict[str, Any]]:
 
 
 def _likenesses(value: Any) -> Iterator[Any]:
-    """Yield values that may be written alike."""
+    """Yield values that may be written as the same text."""
     if isinstance(value, str):
         yield from (value.strip(), value.rstrip("\n"), value.strip("\n"), [value], {}, [], None)
         with contextlib.suppress(ValueError):
@@ -217,7 +217,7 @@ OTHER_NAMES = ("args", "input", "argumnts", "kwargs", "params")
 
 
 def mutated(call: Written, rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield texts that are not quite what the template writes, with how they were made."""
+    """Yield texts that differ slightly from the template's output, each with its kind of change."""
     text = call.text
     for name in ("arguments", "parameters"):
         if f'"{name}"' in text:
@@ -251,9 +251,9 @@ def mutated(call: Written, rng: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def misread(chat: ChatTemplate, call: Written, rng: random.Random) -> str:
-    """Return how a call is read otherwise than it was meant; "" where it is not.
+    """Return how a call was misread; "" if it was read as intended.
 
-    Where no call was read, its text is there instead.
+    If no call was read, its text must be in the message.
     """
     reading = read(chat, call, call.text, rng)
     if not reading.calls:
@@ -264,7 +264,7 @@ def misread(chat: ChatTemplate, call: Written, rng: random.Random) -> str:
 
 
 def _same(read: Any, meant: Any) -> bool:
-    """Return whether a value is what was meant; text that is JSON may be read as such where the schema admits it."""
+    """Return whether two values are equal. Text that is JSON may be read as JSON if the schema allows it."""
     if isinstance(meant, str) and not isinstance(read, str):
         try:
             return bool(json.loads(meant) == read)
@@ -280,7 +280,7 @@ def _same(read: Any, meant: Any) -> bool:
 
 
 def lost(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> str:
-    """Return what was lost of a text in silence; "" for nothing, and where an event names what was left out."""
+    """Return the text that was lost silently; "" if nothing was lost or an event names it."""
     reading = read(chat, call, text, rng)
     gone = [needle for needle in NEEDLE.findall(text) if not reading.holds(needle)]
     return "" if reading.named else _told(call, text, gone)

@@ -1,4 +1,4 @@
-"""A stand-in for a tokenizer of transformers: each character is a token, and its template is one of the tests'."""
+"""A fake transformers tokenizer: each character is a token, and its template is one of the test templates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SOURCE = (Path(__file__).parent / "templates" / "json-tags.jinja").read_text(enc
 
 
 class Letters:
-    """The tokenizer; it counts what it decodes, and refuses to skip special tokens or to clean up spaces."""
+    """The tokenizer. It counts decoded tokens, and rejects skipping special tokens or cleaning up spaces."""
 
     name_or_path = "stand-in"
     bos_token = None
@@ -33,7 +33,7 @@ class Letters:
         return "".join(letters)
 
     def __call__(self, text: str, *, add_special_tokens: bool, return_offsets_mapping: bool) -> dict[str, Any]:
-        """Return the tokens of a text, and where they are in it."""
+        """Return the tokens of a text and their positions."""
         assert not add_special_tokens
         assert return_offsets_mapping
         return {"input_ids": list(map(ord, text)), "offset_mapping": [(at, at + 1) for at in range(len(text))]}

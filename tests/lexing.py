@@ -1,4 +1,4 @@
-"""A turn → what a lexer would confuse in its Lark."""
+"""Lexemes that a lexer would confuse in the Lark grammar of a turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unrender.grammar.expansion import Values
 
 
 def remainder_of(turn: Turn) -> Remainder:
-    """Return what writes the grammars of a turn."""
+    """Return the writer of a turn's grammars."""
     return Remainder(
         format=turn.format, request=turn.request, prefill=turn.prefill, handmade=turn.grammar, limits=turn.limits
     )
@@ -29,5 +29,5 @@ def confusions_of(turn: Turn) -> Iterator[Confusion]:
 
 
 def written_anew(turn: Turn, dialect: str) -> Any:
-    """Return the turn's grammar in a dialect, as it is written when nothing is remembered."""
+    """Return the turn's grammar in a dialect, written without caches."""
     return remainder_of(turn).written(Dialect(dialect)).said

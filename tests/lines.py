@@ -1,8 +1,8 @@
-"""Shapes and grammar nodes, each on one line, to be compared with what a test expects.
+"""One-line notations for shapes and grammar nodes, used in expected values of tests.
 
-A shape: `integer 1..3`, `"a" | null`, `{a: string, b?: any, (string): integer}`, `[null, string*]{1,3}`.
-A node: `'x'` is a literal, `[a-z]+` a class, `text[</a>]` free text up to a stop, `[x]` what may be left out, `(x){1,3 by ','}`
-a repetition with a separator, `$rule` a reference.
+A shape: `integer 1..3`, `"a" | null`, `{a: string, b?: any, (string): integer}`, `[null, string*]{1,3}`. A node: `'x'`
+is a literal, `[a-z]+` a class, `text[</a>]` free text up to a stop, `[x]` an optional part, `(x){1,3 by ','}` a
+repetition with a separator, `$rule` a reference.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ def node_line(node: Node) -> str:
 
 
 def grammar_lines(grammar: Grammar, *, without: Callable[[str], bool] = lambda _: False) -> dict[str, str]:
-    """Return a grammar's root, under "", and its rules by name, those left out that `without` names."""
+    """Return a grammar's root, under "", and its rules by name, except those in `without`."""
     rules = {name: node_line(node) for name, node in grammar.rules.items() if not without(name)}
     return {"": node_line(grammar.root), **rules}
 
 
 def generates(node: Node, text: str) -> bool:
-    """Return whether a node without references generates exactly a text, by way of a regular expression."""
+    """Return whether a node without references generates exactly a text, using a regular expression."""
     return re.fullmatch(write_pattern(node), text) is not None

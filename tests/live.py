@@ -1,4 +1,4 @@
-"""A gateway on a socket, and what a client sends it byte by byte: for tests of what only a network does."""
+"""A gateway on a socket, and raw client bytes, for tests that need a real network."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ASKED: Mapping[str, Mapping[str, Any]] = {
     "/v1/responses": {"input": "Hello"},
     "/v1/messages": {"messages": HELLO, "max_tokens": 1000},
 }
-"""The paths of the three APIs, with a body for each."""
+"""The paths of the three APIs, with a request body for each."""
 
 
 class Live:
-    """A gateway that listens."""
+    """A listening gateway."""
 
     def __init__(self, application: Starlette, running: Server, port: int) -> None:
         self.application = application
@@ -35,13 +35,13 @@ class Live:
         self.port = port
 
     async def send(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Send bytes over a connection of their own."""
+        """Send bytes over a new connection."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(data)
         return reader, writer
 
     async def answer(self, data: bytes, *, within: float = 20.0) -> bytes:
-        """Send bytes and return all that comes back."""
+        """Send bytes and return the complete response."""
         reader, writer = await self.send(data)
         try:
             return await asyncio.wait_for(reader.read(), within)
@@ -49,7 +49,7 @@ class Live:
             writer.close()
 
     async def ask(self, path: str, *, headers: str = "", **more: Any) -> tuple[int, bytes]:
-        """Send a request and return the status and the body, with the marks of its chunks where it streams."""
+        """Send a request and return the status and the body. A streamed body includes its chunk sizes."""
         answer = await self.answer(request(path, headers=headers, **more))
         head, _, body = answer.partition(b"\r\n\r\n")
         return int(head.split()[1]), body
@@ -68,7 +68,7 @@ def request(path: str, *, headers: str = "", **more: Any) -> bytes:
 async def listening(
     engine: Backend | str, *, idle_timeout: float = 5.0, shutdown_timeout: float = 1.0, **settings: Any
 ) -> AsyncGenerator[Live, None]:
-    """Run a gateway before an engine, or before the llama-server at this address; leaving finds what is left behind."""
+    """Run a gateway in front of an engine, or of the llama-server at this address. On exit, check for leftovers."""
     tasks, sockets = asyncio.all_tasks(), open_sockets()
     backend = LlamaServer(Connection(engine, idle_timeout=idle_timeout)) if isinstance(engine, str) else engine
     application = served(backend, **settings)
@@ -85,7 +85,7 @@ async def listening(
 
 
 async def settled(holds: Any, within: float = 10.0) -> None:
-    """Wait until something holds; fails when it does not in time."""
+    """Wait until a condition holds; fail if it takes too long."""
     for _ in range(int(within / 0.01)):
         if holds():
             return
@@ -94,7 +94,7 @@ async def settled(holds: Any, within: float = 10.0) -> None:
 
 
 def open_sockets() -> set[str]:
-    """Return the sockets that this process holds; their pairs, which event loops wake themselves with, are among them."""
+    """Return the sockets that this process holds, including the pairs that event loops use to wake themselves."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         try:
@@ -107,7 +107,7 @@ def open_sockets() -> set[str]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return a free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

@@ -1,8 +1,8 @@
-"""A drawn answer → the message that it means, read off the tags of the grammar that it was drawn from, without the parser.
+"""The intended message of a drawn answer, read from the tags of its grammar, without the parser.
 
-Rules: a tagged part of the text is the text of the message, but for whitespace around it and what the prompt has written
-before. Arguments are checked by writing: what is around the values must be what the format writes for the parsed
-names, and each value's text must be a spelling of the parsed value.
+Rules: the text of a tag is the text of the message, except for whitespace around it and text that the prompt already
+wrote. Arguments are checked by writing them: the text around the values must be the format's own text for the parsed
+names. Each value's text must be a spelling of the parsed value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BARE_KEY = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[^\s"'(),:<=>\[
 
 
 def differences(format: Format, drawn: Sample, message: Message, begun: Message) -> list[str]:
-    """Return in what a parsed message differs from the drawn one after what was `begun`, in words."""
+    """Return the differences between a parsed message and the drawn one, after the `begun` message, in words."""
     calls = list(_calls(drawn, format.tools.function.count(Slot.NAME)))
     expected = {
         "content": _text(drawn, Role.CONTENT).strip(),
@@ -53,7 +53,7 @@ def _text(drawn: Sample, role: Role) -> str:
 
 
 def _calls(drawn: Sample, times_named: int) -> Iterator[tuple[SampledPart, Sequence[SampledPart]]]:
-    """Yield each call's name and its arguments: all together first, then each value with what is nested in it."""
+    """Yield each call's name and its arguments: the whole text first, then each value with its nested values."""
     names = [part for part in drawn.parts if part.role is Role.NAME][:: times_named or 1]
     arguments = [part for part in drawn.parts if part.role is Role.ARGUMENT]
     wholes = [part for part in arguments if not any(part in _inside(other, arguments) for other in arguments)]
@@ -67,7 +67,7 @@ def _inside(outer: SampledPart, parts: Sequence[SampledPart]) -> list[SampledPar
 
 
 def _spells(arguments: Arguments, text: str, parts: Sequence[SampledPart], values: dict[str, Any]) -> bool:
-    """Return whether the text of a call's arguments is a way to write `values`."""
+    """Return whether a call's text is a valid spelling of `values`."""
     whole, *below = parts
     written = text[whole.start : whole.end]
     if written == arguments.when_empty:
@@ -76,7 +76,7 @@ def _spells(arguments: Arguments, text: str, parts: Sequence[SampledPart], value
         if not (written.startswith(arguments.start) and written.endswith(arguments.end)):
             return False
         inside = written[len(arguments.start) : len(written) - len(arguments.end)]
-        inside = json.loads(inside) if arguments.codec.escapes else inside  # A string that holds the object.
+        inside = json.loads(inside) if arguments.codec.escapes else inside  # A string that contains the object.
         return _is_spelling(arguments, inside, values)
     outermost = [part for part in below if not any(part in _inside(other, below) for other in below)]
     texts = [text[part.start : part.end] for part in outermost]
@@ -106,7 +106,7 @@ def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
 
 
 def _one_spelling(text: str) -> str:
-    """Return the text with one spelling for each number and each string in JSON's quotes."""
+    """Return the text with a single spelling for each number, and for each string in JSON quotes."""
     return _NUMBER.sub(lambda found: repr(float(found.group()) or 0.0), _STRING.sub(_ascii_string, text))
 
 
@@ -128,10 +128,10 @@ def _readings(text: str, codec: Codec) -> Iterator[Any]:
 
 
 def _read_single(text: str) -> Any:
-    """Read a Python literal, or one with JSON's words."""
+    """Read a Python literal, or one with JSON's constants."""
     return eval(text, {"__builtins__": {}, "true": True, "false": False, "null": None})
 
 
 def _read_bare(text: str) -> Any:
-    """Read such a literal whose keys have no quotes."""
+    """Read such a literal with unquoted keys."""
     return _read_single(_BARE_KEY.sub(lambda found: found.group(1) or repr(found.group()), text))

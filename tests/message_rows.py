@@ -1,7 +1,8 @@
-"""Rows of `tests/corpus/messages.jsonl` ↔ what is read of what people send.
+"""Rows of `tests/corpus/messages.jsonl`: input from clients, and what is read from it.
 
-`read` says what is `given`: `messages`, their `content` (beside what has no effect), `tools`, a `tool_choice` (beside the tools `f` and `g`), `allowed_tools` of them, a
-`response_format`, or the `arguments` of an earlier call. A row says what it `gives`, or the `error`.
+`read` selects the kind of `given`: `messages`, their `content` (with the ignored parameters), `tools`, a `tool_choice`
+(with the tools `f` and `g`), `allowed_tools` among them, a `response_format`, or the `arguments` of an earlier call. A
+row has the result in `gives`, or the `error`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ TOOLS = read_tools([{"name": "f"}, {"name": "g"}])
 
 
 def allowed(given: Any) -> Any:
-    """Return the mode, and the names of the allowed tools."""
+    """Return the mode and the names of the allowed tools."""
     mode, tools = read_allowed_tools(given, TOOLS)
     return [mode, [tool.name for tool in tools]]
 
 
 def content(given: Any) -> Any:
-    """Return a conversation in OpenAI's form, for a template that reads parts of type `note`, and what has no effect."""
+    """Return a conversation in OpenAI's form, for a template with parts of type `note`, and the ignored parameters."""
     conversation, notes = read_messages(given, reads=("note",), keys=("blocks",))
     messages, ignored = plain(conversation), [note.partition(": not shown")[0] for note in notes]
     return [messages, ignored] if ignored else messages
@@ -66,7 +67,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a row gives, or the error."""
+    """Return a row's result, or the error."""
     try:
         return {"gives": READERS[row["read"]](row["given"])}
     except RequestError as error:

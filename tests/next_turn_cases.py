@@ -1,4 +1,4 @@
-"""Answers of all kinds, conversations before them, and what a case of the next turn is."""
+"""Test cases of the next turn: answers of all kinds, and the conversations before them."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ NAMES = ("get_weather", "get_time")
 
 @dataclass(frozen=True)
 class Ids:
-    """A way of making the ids of calls."""
+    """A way of creating call ids."""
 
     name: str
     make: Callable[[str, int, int], str]
-    """From the tool's name, the number of the call in the conversation and in the message."""
+    """Creates an id from the tool's name and the number of the call, in the conversation and in the message."""
 
 
 STYLES = (
@@ -94,7 +94,7 @@ def _arguments(name: str, word: str) -> Message:
 
 
 NEWS = "Belvoir"
-"""A word of all results that say something."""
+"""A word in all results with text."""
 
 
 def result(call: int, ids: Sequence[str], content: Any = None) -> Message:
@@ -115,7 +115,7 @@ HISTORIES: dict[str, tuple[Message | Said | str, ...]] = {
 
 
 def history(name: str, style: Ids) -> list[Message]:
-    """Return a conversation before the answer, its calls counted from 0."""
+    """Return a conversation before the answer, with calls numbered from 0."""
     messages: list[Message] = []
     last: list[str] = []
     for item in HISTORIES[name]:
@@ -140,7 +140,7 @@ def call_ids(said: Said, style: Ids, before: Sequence[Message]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """An answer and new messages, and what must be appended."""
+    """An answer, new messages, and the text that must be appended."""
 
     label: str
     before: Sequence[Message]
@@ -148,18 +148,18 @@ class Case:
     new: Sequence[Message]
     tools: Any = None
     right: tuple[str, ...] = ()
-    """The texts that may be appended; none where the case must be refused."""
+    """The texts that may be appended; none if the case must be refused."""
     reasons: tuple[str, ...] = ()
-    """The reasons with which it may be refused. Empty: any."""
+    """The allowed reasons of a refusal; any if empty."""
     may_refuse: bool = False
-    """If true, a refusal is right as well."""
+    """If true, a refusal is right, too."""
     variables: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `turn.next`."""
     switched: Mapping[str, Any] = field(default_factory=dict)
-    """Variables that change with the next turn."""
+    """Variables that change in the next turn."""
     prompt: str | None = None
-    """The prompt, for a turn without messages."""
+    """The prompt of a turn without messages."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Verdict:
     """The outcome of a case."""
 
     word: str
-    """right, refused, wrong, pieces (they do not fit the messages), accepted (what must be refused)."""
+    """right, refused, wrong, pieces (they don't match the messages), or accepted (a case that must be refused)."""
     case: Case
     got: str = ""
     why: str = ""
@@ -201,7 +201,7 @@ USERS: dict[str, list[Message]] = {
 
 
 def liberties(answer: str) -> Iterator[tuple[str, str]]:
-    """Yield what models write otherwise than the template."""
+    """Yield variations that models write instead of the template's text."""
     if re.search(r'": "', answer):
         yield "compact JSON", re.sub(r'": "', '":"', answer)
     elif re.search(r'":"', answer):
@@ -228,7 +228,7 @@ def verdict_of(turn: Turn, case: Case, new: Turn) -> Verdict:
 
 
 def refusal_of(case: Case, error: Exception) -> Verdict:
-    """Return the verdict on an error: a refusal, or a fault."""
+    """Return the verdict on an error: a valid refusal or a fault."""
     reason = getattr(error, "reason", None)
     why = f"{type(error).__name__} {reason}: {error}"
     if not case.right or case.may_refuse:
@@ -238,7 +238,7 @@ def refusal_of(case: Case, error: Exception) -> Verdict:
 
 
 def _pieces_differ(case: Case, got: str, pieces: Any) -> str:
-    """Return in words where the appended pieces do not fit the text or the messages."""
+    """Return a description of the appended pieces that don't match the text or the messages; "" if all match."""
     if pieces is None:
         return ""
     if "".join(piece.text for piece in pieces) != got:

@@ -1,8 +1,9 @@
-"""A template → answers, new messages, and the text that it writes between them; what `turn.next` appends is judged by it.
+"""A judge of `turn.next`: the text that a template writes between an answer and new messages.
 
-Rules: nothing here knows how unrender goes on. A whole conversation is rendered by Jinja alone, and what stands behind the answer's
-last word in it is right. The answer is cut out of a rendering in which it is the last message. From the Format come only the texts that
-end a turn, as what a model may sample, and the markers of a thought that no rendering shows. A case whose text is not sure is skipped, and counted.
+Rules: the judge doesn't know how unrender continues a prompt. Jinja alone renders a whole conversation, and the text
+after the answer's last word is the expected text. The answer is cut out of a rendering in which it's the last message.
+Only two things come from the Format: the ends of turn that a model may sample, and the markers of reasoning that no
+rendering shows. A case without a certain expected text is skipped and counted.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from unrender import ChatTemplate, Format, Turn
 
 @dataclass(frozen=True)
 class Shown:
-    """An answer as a template shows it: the text up to its last word, the word, and what follows as the last message."""
+    """An answer in a template's rendering: the text up to its last word, the word, and the rest as the last message."""
 
     text: str
     word: str
@@ -63,7 +64,7 @@ class Shown:
 
 
 class Judge:
-    """All cases of one template."""
+    """The judge of all cases of a template."""
 
     def __init__(
         self,
@@ -84,14 +85,14 @@ class Judge:
 
     @cached_property
     def ends(self) -> tuple[str, ...]:
-        """The texts that may end a turn, the longest first."""
+        """The texts that may end a turn, longest first."""
         format = self._format
         texts = {text.strip() for text in (format.turn.end, *format.turn.ends, self.renderer.eos)}
         return tuple(sorted(texts - {""}, key=len, reverse=True))
 
     @cached_property
     def shape(self) -> Shape:
-        """The form of messages in which the template shows most of them."""
+        """The form of messages of which the template shows the most."""
         shape = Shape()
         for name, values in AXES.items():
             shapes = [replace(shape, **{name: value}) for value in values]
@@ -126,7 +127,7 @@ class Judge:
         return self.renderer.render(shape.messages(messages), shape.tools(tools), ask=ask, **variables)
 
     def render(self, messages: Sequence[Message], *, ask: bool, tools: Any = None, **variables: Any) -> str | None:
-        """Return what the template writes for messages in OpenAI's form; None where it refuses them."""
+        """Return the rendering of messages in OpenAI's form; None if the template rejects them."""
         said = {name: value for switch, value in variables.items() for name in (switch, *_SWITCHES.get(switch, ()))}
         return self._render(messages, self.shape, tools, ask=ask, **said)
 
@@ -142,13 +143,13 @@ class Judge:
     # Answers.
 
     def shown(self, before: str, kind: str, tools: Any, variables: Mapping[str, Any]) -> Shown | None:
-        """Return an answer as the template shows it after a history, with the ids that it writes; None if not sure."""
+        """Return an answer as the template shows it after a history, with the ids that it writes; None if uncertain."""
         return self._best(
             self._shown_with(style, history(before, style), KINDS[kind], tools, variables) for style in STYLES
         )
 
     def _best(self, found: Iterable[Shown | None]) -> Shown | None:
-        """Return the first answer that holds its ids, else the first."""
+        """Return the first answer that contains its ids, otherwise the first one."""
         first = None
         for shown in found:
             if shown is not None and all(id in shown.text + shown.tail for id in shown.ids):
@@ -180,7 +181,7 @@ class Judge:
     def _with_thought(
         self, prompt: str, turn: Turn, before: list[Message], said: Said, ids: Sequence[str], tools: Any, variables: Any
     ) -> str | None:
-        """Return an answer whose thought the template never shows, the thought set before the rest by the Format."""
+        """Return an answer with reasoning that the template never shows. The Format supplies the markers."""
         without = self.render([*before, assistant(replace(said, thought=""), ids)], ask=False, tools=tools, **variables)
         reasoning, joints = turn.format.reasoning, turn.format.turn
         opened = bool(turn.prefill.strip()) and not reasoning.closed_in(turn.prefill)
@@ -192,7 +193,7 @@ class Judge:
         return start + said.thought + reasoning.end + joint + without[len(base) :]
 
     def _is_read(self, turn: Turn, shown: Shown) -> bool:
-        """Return whether unrender reads the answer as it is meant: this judge is not about how answers are read."""
+        """Return whether unrender reads the answer as intended, since this judge doesn't test the parser."""
         message = turn.parse(shown.text + self.closers(shown.tail))
         names = [call.name for call in message.tool_calls]
         parts = (message.reasoning.strip(), message.content.strip(), names)
@@ -200,14 +201,17 @@ class Judge:
         return parts == (said.thought, said.content, [*NAMES[: len(said.calls)]])
 
     def closers(self, tail: str) -> str:
-        """Return what belongs to the answer of what follows its last word: all before an end of turn."""
+        """Return the part of `tail`, the text after the last word, that belongs to the answer.
+
+        It ends before an end of turn.
+        """
         found = [tail.find(end) for end in self.ends if end in tail]
         return tail[: min(found)] if found else tail
 
     # Cases.
 
     def verdicts(self, *, every: int = 1, offset: int = 0) -> Iterator[Verdict]:
-        """Yield what becomes of all cases; of the many kinds of answers after many histories, of one in `every`."""
+        """Yield the verdicts on all cases. Of combinations of answers and histories, only one in `every` is checked."""
         for case in self.cases(every=every, offset=offset):
             yield self.judged(case)
         for case in self.policies():
@@ -215,7 +219,7 @@ class Judge:
         yield from self.chained()
 
     def cases(self, *, every: int = 1, offset: int = 0) -> Iterator[Case]:
-        """Yield the cases; of the many kinds of answers after many histories, one in `every`, always the same."""
+        """Yield the cases. Of the combinations of answers and histories, only one in `every`, always the same."""
         for number, made in enumerate(self._all()):
             if zlib.crc32(b"%d" % number) % every == offset:
                 yield from made()
@@ -239,7 +243,7 @@ class Judge:
         turn = self._prepared(messages, tools, variables)
         prompt = self.render(messages, ask=True, tools=tools, **variables)
         same = turn is not None and turn.prompt == prompt
-        # A switch that unrender says in another variable may tell only later.
+        # A switch that unrender passes as another variable may have an effect only later.
         if (variables or not same) and not self._agrees(tools, **variables):
             self.skipped["another prompt than prepare's"] += 1
             return
@@ -267,12 +271,12 @@ class Judge:
             yield from self._answers(replace(basis, label=label, settings=choice), shown, new)
 
     def _agrees(self, tools: Any, **variables: Any) -> bool:
-        """Return whether unrender's first prompt is the template's own: else it describes tools, or says switches otherwise."""
+        """Return whether unrender's first prompt is the template's own, without injected tools or renamed switches."""
         turn = self._prepared([USER], tools, variables)
         return turn is not None and turn.prompt == self.render([USER], ask=True, tools=tools, **variables)
 
     def _news(self, shown: Shown) -> Iterator[tuple[str, list[Message], list[Message]]]:
-        """Yield new messages: a label, as the template gets them, and as unrender does."""
+        """Yield new messages: a label, the template's form, and unrender's form."""
         ids = shown.ids
         every = [result(i, ids) for i in range(len(ids))]
         yield from ((label, new, new) for label, new in USERS.items())
@@ -298,7 +302,7 @@ class Judge:
             yield "second result, user", [every[1], AGAIN], [every[1], AGAIN]
 
     def _answers(self, basis: Case, shown: Shown, new: list[Message], *, times: int = 1) -> Iterator[Case]:
-        """Yield the answer with all its ends, and what follows each. Its last word is shown so many times."""
+        """Yield the answer with all its ends, and the text after each. Its last word occurs `times` times."""
         messages = [*basis.before, assistant(shown.said, shown.ids), *new]
         whole = self.render(messages, ask=True, tools=basis.tools, **{**basis.variables, **basis.switched})
         if whole is None:
@@ -319,14 +323,14 @@ class Judge:
         yield from self._endings(basis, shown, behind)
 
     def _moves(self, basis: Case, shown: Shown) -> bool:
-        """Return whether the template writes content behind the results of later messages."""
+        """Return whether the template moves content after the results of later messages."""
         results = [result(i, shown.ids) for i in range(len(shown.ids))]
         messages = [*basis.before, assistant(shown.said, shown.ids), *results]
         whole = self.render(messages, ask=True, tools=basis.tools, **basis.variables) or ""
         return NEWS in whole.rpartition(shown.word)[0]
 
     def _moved(self, basis: Case, shown: Shown, new: Sequence[Message]) -> str:
-        """Return what is behind the last call where the template moves content behind the results: it must not stand twice."""
+        """Return the text after the last call if the template moves content after the results, without that content."""
         said = replace(shown.said, content="")
         word = next(word for word in reversed(said.words) if word in said.calls[-1])
         whole = self.render(
@@ -337,7 +341,7 @@ class Judge:
         return behind.removeprefix(between) if behind.startswith(between) else ""
 
     def _shows(self, text: str, new: Sequence[Message]) -> bool:
-        """Return whether a text shows all new messages; text with markers may be written otherwise."""
+        """Return whether a text contains all new messages. Text with markers may be written differently."""
         said = [message["content"] for message in new if isinstance(message["content"], str)]
         return all(content in text or (NEWS in text and content.startswith(NEWS)) for content in said)
 
@@ -374,7 +378,11 @@ class Judge:
             if ending not in shown.tail:
                 self.skipped["a thought without an end"] += 1
                 return
-            yield case("cut at its last word", "", *_without_layout(behind, ending))
+            # Once reasoning has ended, `<think>` without an end is content. Such an answer isn't cut in a thought.
+            if self.turn(basis).parse(shown.text).reasoning.strip() == shown.said.thought:
+                yield case("cut at its last word", "", *_without_layout(behind, ending))
+            else:
+                self.skipped["a cut thought that is read as content"] += 1
             if any(end in ending for end in self.ends):
                 return
         yield case("whole", closers, rest)
@@ -389,7 +397,7 @@ class Judge:
             yield replace(case(label, "", rest), answer=text)
 
     def _sampled(self, case: Callable[..., Case], closers: str, rest: str, last: str) -> Iterator[Case]:
-        """Yield the answer with an end that was sampled."""
+        """Yield the answer with a sampled end of turn."""
         bare = rest.lstrip()
         lead = rest[: len(rest) - len(bare)]
         own = next((end for end in self.ends if bare.startswith(end)), "") or self._own_end(bare, last)
@@ -404,16 +412,16 @@ class Judge:
                 )
 
     def _own_end(self, rest: str, last: str) -> str:
-        """Return an end that only messages have which are not the last: a marker that begins no header."""
+        """Return an end of turn that only earlier messages have: a marker that starts no header."""
         found = re.match(r"<\|?[^<>\s]+>", rest)
         headers = [header.strip() for header in self._format.turn.headers]
         ends = any(last.strip().startswith(end) for end in self.ends)
         return found[0] if found and ends and not any(found[0] in header for header in headers) else ""
 
-    # What must be refused, policies, and cycles.
+    # Refusals, policies, and cycles.
 
     def faults(self) -> Iterator[Case]:
-        """Yield what must be refused."""
+        """Yield the cases that must be refused."""
         for kind, user in (("content", [AGAIN]), ("call", [AGAIN]), ("thought and content", [AGAIN])):
             for tools in (TOOLS, None)[: 1 if kind == "call" else 2]:
                 shown = self.shown("none", kind, tools, {})
@@ -443,7 +451,7 @@ class Judge:
             yield fault("text behind an end", answer=f"{base.answer}{end}So much for now.")
 
     def _cuts(self, base: Case, shown: Shown) -> Iterator[Case]:
-        """Yield a call that is cut, and a stop within a thought."""
+        """Yield a call that is cut off, and a stop inside reasoning."""
         if shown.said.calls:
             text = shown.text[:-3]
             message = self.turn(base).parse(text)
@@ -456,12 +464,13 @@ class Judge:
                 yield from self._cut_as_text(replace(base, answer=text))
         if shown.said.thought:
             text = shown.text[: shown.text.find(THOUGHT) + len(THOUGHT)]
-            for end in self.ends:
+            open_thought = THOUGHT in self.turn(base).parse(text).reasoning
+            for end in self.ends if open_thought else ():
                 if end not in self._format.reasoning.end:
                     yield replace(base, label=f"{base.label}{end} in the thought", answer=text + end)
 
     def _cut_as_text(self, base: Case) -> Iterator[Case]:
-        """Yield a cut call that is to count as text: it ends as content does, where nothing is around content."""
+        """Yield a call that is cut off and read as text. If content has no markers, it ends as content does."""
         said = KINDS["content"]
         messages = [*base.before, assistant(said, ()), *base.new]
         whole = self.render(messages, ask=True, tools=base.tools) or ""
@@ -473,7 +482,7 @@ class Judge:
             yield replace(base, label=label, right=(right,), may_refuse=False, settings={"unfinished": "text"})
 
     def policies(self) -> Iterator[Case]:
-        """Yield answers with a thought, under all policies of dropping it; where it is written as content, nobody drops it."""
+        """Yield answers with reasoning under all policies for it. Reasoning inside content is never dropped."""
         if self.shape.thought == "content":
             return
         for kind, before in product(("thought and content", "thought and call"), ("none", "cycle")):
@@ -503,7 +512,7 @@ class Judge:
             )
 
     def chained(self) -> Iterator[Verdict]:
-        """Yield what becomes of conversations of several turns, each the next of the last."""
+        """Yield the verdicts on conversations of several turns."""
         for kinds in CYCLES:
             for tools in (TOOLS, None)[: 1 if any(KINDS[kind].calls for kind in kinds) else 2]:
                 if self._agrees(tools):
@@ -532,7 +541,7 @@ class Judge:
     # Verdicts.
 
     def turn(self, case: Case) -> Turn:
-        """Return the turn of a case: prepared, or of a bare prompt."""
+        """Return the turn of a case, prepared from messages or from a rendered prompt."""
         if case.prompt is not None:
             return self.chat.prepare_rendered(case.prompt, tools=case.tools, **case.variables)
         turn = self._prepared(case.before, case.tools, case.variables)
@@ -540,11 +549,11 @@ class Judge:
         return turn
 
     def judged(self, case: Case) -> Verdict:
-        """Return what becomes of a case."""
+        """Return the verdict on a case."""
         return self.extended(self.turn(case), case)[0]
 
     def extended(self, turn: Turn, case: Case) -> tuple[Verdict, Turn | None]:
-        """Return what becomes of a case in this turn, and the next turn."""
+        """Return the verdict on a case, and the next turn if there is one."""
         try:
             new = self.extend(turn, case.answer, list(case.new), **case.settings)
         except Exception as error:  # noqa: BLE001 -- a refusal, or a fault
@@ -563,14 +572,14 @@ _SWITCHES = {"enable_thinking": ("thinking",)}
 
 
 def _without_layout(behind: str, ending: str) -> list[str]:
-    """Return what may follow a thought that was cut: layout before content that does not come need not be there."""
+    """Return the variants of the text after reasoning that was cut off: the layout before content is optional."""
     at = behind.find(ending) + len(ending)
     rest = behind[at:]
     return [behind[:at] + rest[i:] for i in range(len(rest) - len(rest.lstrip()) + 1)]
 
 
 def _behind(prompt: str, whole: str, turn: Turn, said: Said) -> str | None:
-    """Return what a rendering has behind the prompt. What the prompt has begun of a thought, no history need show."""
+    """Return the text after the prompt in a rendering. The history may omit reasoning that the prompt started."""
     if whole.startswith(prompt):
         return whole[len(prompt) :]
     base = prompt.removesuffix(turn.prefill)

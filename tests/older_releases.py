@@ -1,9 +1,9 @@
-"""Releases of a package, unpacked → whether tests pass with each.
+"""Runs tests with older releases of a package.
 
 python tests/older_releases.py TESTS PACKAGE==VERSION ...      exits with 1 if a test fails in one of them
 
-A release is read from `.cache/releases`, where it's unpacked once, in place of the one that is installed. Compiled parts of more than
-50 MB are left out: they are for GPUs, and parsers don't import them.
+A release is unpacked once into `.cache/releases` and used in place of the installed one. Compiled files of more than 50
+MB are left out: they are for GPUs, and parsers don't import them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNPACKED = ROOT / ".cache" / "releases"
 
 
 def main() -> None:
-    """Run the tests in one release after the other."""
+    """Run the tests with each release in turn."""
     tests, *releases = sys.argv[1:]
     failed = [release for release in releases if not passes(tests, unpacked(release))]
     tell(f"{tests}: " + (f"BROKEN with {', '.join(failed)}" if failed else f"passed with {', '.join(releases)}"))
@@ -29,12 +29,12 @@ def main() -> None:
 
 
 def tell(line: str) -> None:
-    """Write a line at once."""
+    """Write a line immediately."""
     sys.stderr.write(f"{line}\n")
 
 
 def unpacked(release: str) -> Path:
-    """Return the folder that holds the modules of a release."""
+    """Return the folder with a release's modules."""
     folder = UNPACKED / release
     if not folder.is_dir():
         tell(f"Fetching {release} (once) ...")
@@ -49,7 +49,7 @@ def unpacked(release: str) -> Path:
 
 
 def passes(tests: str, folder: Path) -> bool:
-    """Return whether the tests pass with the modules of a folder."""
+    """Return whether the tests pass with the modules in a folder."""
     tell(f"{folder.name}:")
     command = [sys.executable, "-m", "pytest", "--quiet", "--numprocesses", "logical", tests]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(folder)])}

@@ -1,8 +1,8 @@
-"""Template → the answers that it writes itself, in every shape and after every kind of turn, each with the turn that asks for it.
+"""The answers that a template writes itself, in every shape and after every kind of turn, each with its request.
 
-Rules: an answer is what the conversation with it adds to the prompt; where the history does not go on from the prompt, no
-model writes what it shows, and nothing is said here. A request allows the answer: its tools are offered, and `tool_choice`
-wants calls or forbids them as the answer has them.
+Rules: an answer is the text that the conversation adds to the prompt. If the history doesn't continue the prompt, no
+model writes that text, and the answer is skipped. The request allows the answer: it has the answer's tools, and its
+`tool_choice` fits the calls.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]]
     "gbnf": ("xgrammar", gbnf, gbnf_reader),
     "structural tag": ("xgrammar", structural_tag, tag_reader),
 }
-"""The engine that reads each dialect, and how it is written and read."""
+"""For each dialect, its engine, its writer and its reader."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """An answer as the template writes it, after the prompt that asks for it."""
+    """An answer as the template writes it, after the prompt that requests it."""
 
     label: str
     turn: Turn
@@ -50,7 +50,7 @@ def choices(said: Said) -> Iterator[Any]:
 def own_words(
     chat: ChatTemplate, *, turns: Mapping[str, Any] = BEFORE, shapes: Mapping[str, Said] = ANSWERS
 ) -> Iterator[Written]:
-    """Yield all that a template writes in its own words, and shows in full."""
+    """Yield all answers that a template writes itself and shows in full."""
     settings = (None, True, False) if chat.capabilities.supports_enable_thinking else (None,)
     for place, before in turns.items():
         for shape, said in shapes.items():
@@ -65,7 +65,7 @@ def own_words(
 
 
 def refused(answers: Iterable[Written]) -> list[tuple[str, str, str]]:
-    """Return which answers are refused by which dialect, of those whose engine is installed."""
+    """Return the answers that each dialect rejects, if its engine is installed."""
     readers: dict[str, dict[str, Accepts]] = {dialect: {} for dialect in DIALECTS}
     found = []
     for answer in answers:
@@ -83,7 +83,7 @@ def refused(answers: Iterable[Written]) -> list[tuple[str, str, str]]:
 def _added(
     chat: ChatTemplate, before: list[dict[str, Any]], said: Said, tools: list[Any], thinking: bool | None
 ) -> tuple[str, str]:
-    """Return the prompt, and what an answer adds to it; "" where it does not go on from there, or is not shown in full."""
+    """Return the prompt and the text that an answer adds; "" if it doesn't continue the prompt or isn't complete."""
     asked, full = renderings(chat, before, said.to_openai(), tools, thinking) or ("", "")
     text = full.removeprefix(asked)
     return (asked, text) if full.startswith(asked) and said.shown_in(text) else ("", "")

@@ -1,8 +1,8 @@
-"""A paced engine without a model, and clients that keep what they hear: what load tests put before and after a server.
+"""A paced engine without a model, and clients that record what they receive, for load tests of a server between them.
 
-The engine speaks llama-server's `/completion` and OpenAI's `/v1/chat/completions`. A prompt says for which stream it is and how many
-tokens it wants; each token says which stream it belongs to, its number, and when it was written, so that whatever is lost, swapped
-or late is found.
+The engine speaks llama-server's `/completion` and OpenAI's `/v1/chat/completions`. A prompt names its stream and the
+number of tokens. Each token contains its stream, its number and its time, so that any lost, swapped or late token is
+detected.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ async def engine(rate: float) -> asyncio.Server:
 
 
 def port_of(server: asyncio.Server) -> int:
-    """Return where a server listens."""
+    """Return the port of a server."""
     return int(server.sockets[0].getsockname()[1])
 
 
 async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rate: float) -> bool:
-    """Answer one request; return whether the connection is kept for another, as engines keep theirs."""
+    """Answer one request; return whether the connection stays open for another, as with real engines."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = _LENGTH.search(head)
     body = await reader.readexactly(int(length[1])) if length else b""
@@ -66,7 +66,7 @@ async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ra
 async def _tokens(
     name: str, tokens: int, rate: float, chat: bool, say: Callable[[bytes], None], writer: asyncio.StreamWriter
 ) -> None:
-    """Say what a stream is to hear, at its pace."""
+    """Send the tokens of a stream at its pace."""
     due = time.monotonic()
     for number in range(tokens):
         due += 1 / rate
@@ -98,21 +98,21 @@ class Heard:
     done: bool = False
 
     def came(self) -> list[tuple[float, str]]:
-        """Return when each token came, and when it was written; a server may put several into one line."""
+        """Return the arrival time and the sending time of each token. A server may put several into one line."""
         return [(now, token[2]) for now, line in self.lines for token in TOKEN.findall(line.decode())]
 
     def late(self) -> list[float]:
-        """Return how late each token came, in seconds."""
+        """Return the delay of each token in seconds."""
         return [now - float(written) for now, written in self.came()]
 
     def whole(self) -> bool:
-        """Return whether all tokens came, in order, and nobody else's, and not a character more."""
+        """Return whether all tokens arrived in order, without tokens of other streams or extra characters."""
         text = self.text()
         said = [(int(stream), int(number)) for stream, number, _ in TOKEN.findall(text)]
         return self.done and not TOKEN.sub("", text) and said == [(self.name, i) for i in range(self.tokens)]
 
     def text(self) -> str:
-        """Return all that was said."""
+        """Return the complete text."""
         choices = [choice for _, line in self.lines for choice in json.loads(line[6:])["choices"]]
         return "".join(choice["delta"].get("content") or "" for choice in choices)
 
@@ -120,7 +120,7 @@ class Heard:
 async def client(
     port: int, name: int, tokens: int, *, path: str = "/v1/chat/completions", kind: type[Heard] = Heard
 ) -> Heard:
-    """Ask for a stream and return what was heard."""
+    """Request a stream and return the received lines."""
     heard = kind(name, tokens, time.monotonic())
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     messages = [{"role": "user", "content": f"stream {name} tokens {tokens}"}]

@@ -1,4 +1,4 @@
-"""Messages in OpenAI's form, in the form that a template reads, rendered by Jinja alone: nothing of unrender is used."""
+"""Messages in OpenAI's form or a template's own form, rendered by Jinja alone, without unrender."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Message = dict[str, Any]
 
 
 class Renderer:
-    """A template in a sandbox that is set up as transformers documents it."""
+    """A template in a sandbox as transformers documents it."""
 
     def __init__(self, source: str, *, bos: str = "<s>", eos: str = "</s>") -> None:
         environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
@@ -31,7 +31,7 @@ class Renderer:
         self._tokens = {"bos_token": bos, "eos_token": eos}
 
     def render(self, messages: Sequence[Message], tools: Any, *, ask: bool, **variables: Any) -> str | None:
-        """Return the rendering; None where the template refuses."""
+        """Return the rendering; None if the template raises an error."""
         given = json.loads(json.dumps({"messages": messages, "tools": tools}))
         try:
             return self._template.render(
@@ -59,7 +59,7 @@ class Shape:
     empty: str | None = ""
     thought: str = "reasoning_content"
     marks: tuple[str, str, str] = ("", "", "")
-    """Markers around a thought in the content, and between them, for a template that has no field for it."""
+    """Markers around reasoning in the content and between them, for a template without a field for reasoning."""
     parts: bool = False
     bare_tools: bool = False
     result_parts: bool = False

@@ -1,4 +1,4 @@
-"""A template for the tests of the probe, and a probe of a server with a scripted model."""
+"""A template for the tests of the probe, and reports on a server with a scripted model."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def tags() -> ChatTemplate:
 
 
 def probed(template: ChatTemplate | None = None, **server: Any) -> ProbeReport:
-    """Return the report on a server with a scripted model; `server` are the fields that aren't the default."""
+    """Return the report on a server with a scripted model. `server` overrides default fields."""
 
     async def run() -> ProbeReport:
         async with running(Server(template=server.pop("model", template or tags()), **server)) as url:
             engine = await connected(url, model="m")
-            return await probe_engine(engine, template or tags(), name=url, seconds=1e6)  # a busy machine skips nothing
+            return await probe_engine(engine, template or tags(), name=url, seconds=1e6)  # skip nothing
 
     return asyncio.run(run())

@@ -1,7 +1,7 @@
-"""A server with a scripted model that solves the probe's tasks, and a knob for each thing that servers and models do wrong.
+"""A server with a scripted model that solves the probe's tasks, and settings for known faults of servers and models.
 
-Strategy: the model finds the task in its prompt, and writes the answer as its own template would. It speaks the protocol of each kind of
-engine. A token is a special token, a word, or a character.
+Strategy: the model finds the task in its prompt, and writes the answer as its own template would. It speaks the
+protocol of each kind of engine. A token is a special token, a word, or a character.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def same(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A server; each field that isn't the default is a fault, or a way in which healthy servers differ."""
+    """A server. Each field other than its default is a fault, or a difference between healthy servers."""
 
     template: ChatTemplate
     kind: str = "llama-server"
     own_template: ChatTemplate | None = None
-    """The template of the server's own endpoints."""
+    """The template used by the server's own endpoints."""
     renders: Callable[[str], str] = same
     """Function that changes the prompts of the server's own endpoints."""
     hides_prompts: bool = False
@@ -45,18 +45,18 @@ class Server:
     writes: Callable[[str, Task, int], str] = lambda text, task, number: text
     """Function that changes the text of the model's answer to a task. `number` counts the answers."""
     sends: Callable[[str], str] = same
-    """Function that changes the text on its way out; the tokens are counted before."""
+    """Function that changes the outgoing text, after its tokens were counted."""
     bos: bool = False
     """True if the server adds another BOS token."""
     grammars: bool = True
     context: int = 100_000
     limit: int = 100_000
     stops: bool = True
-    """True if the server stops at the end of a turn, and at stop strings."""
+    """True if the server stops at the end of a turn and at stop strings."""
     stop: Sequence[str] = ()
-    """Stop strings of the server's own."""
+    """The server's own stop strings."""
     fails: Callable[[str, Task], str] = lambda prompt, task: ""
-    """Function that returns the message of an error."""
+    """Function that returns an error message."""
     counts: bool = True
     """True if SGLang's server can count tokens."""
     echoes: bool = False
@@ -67,14 +67,14 @@ class Server:
     # The model.
 
     def task_in(self, prompt: str) -> Task:
-        """Return the task that is asked in a prompt, with the tools in it."""
+        """Return the task in a prompt, with its tools."""
         asked = [*(task for count in COUNTS for task in tasks_with(count)), FREE]
         found = [task for task in asked if task.messages[0]["content"] in prompt]
         known = sum(f'"{tool["function"]["name"]}"' in prompt for tool in next(tasks_with(60)).tools)
         return min(found, key=lambda task: abs(task.count - known)) if found else FREE
 
     def says(self, prompt: str, task: Task) -> str:
-        """Return the model's answer, with the end of its turn."""
+        """Return the model's answer, including the end of its turn."""
         turn = prepared(self.template, task, **({"enable_thinking": False} if self._off(prompt) else {}))
         offered = [call for call in task.wanted if f'"{call["name"]}"' in prompt or call["name"] in prompt]
         calls = [

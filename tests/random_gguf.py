@@ -1,6 +1,6 @@
-"""A chat template → a GGUF file with a tiny random model after it, which a real llama.cpp loads in a moment.
+"""A GGUF file with a chat template and a tiny random model, which a real llama.cpp loads in a moment.
 
-The model writes nonsense, but its tokens, special ones among them, its sampling and its grammars are llama.cpp's own.
+The model writes nonsense, but its tokens (including special tokens), sampling and grammars are llama.cpp's own.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 _WIDTH, _LAYERS, _HEADS, _INNER, _CONTEXT = 64, 1, 4, 64, 4096
 _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 _PLAIN, _UNKNOWN, _CONTROL, _OWN, _BYTE = 1, 2, 3, 4, 6
-"""Kinds of tokens; control tokens are those that an engine strips unless it is told otherwise."""
+"""Kinds of tokens. Engines strip control tokens by default."""
 _ALIGNED = 32
 
 
 def write_gguf(
     path: Path, template: str, control: Sequence[str], own: Sequence[str], *, eos: str, bos: bool = False
 ) -> None:
-    """Write a model whose vocabulary is the bytes, printable ASCII, and these special tokens."""
+    """Write a model whose vocabulary is the bytes, printable ASCII, and the given special tokens."""
     ordinary = ["\u2581", *map(chr, range(33, 127))]
     tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), *ordinary, *control, *own]
     kinds = [_UNKNOWN, _CONTROL]

@@ -1,6 +1,6 @@
-"""A fake engine core, the process that has the weights: transformers' model on one thread, token by token.
+"""A fake engine core, the process with the weights: transformers' model on one thread, token by token.
 
-An engine's own server is what is tested with it. Usable only where torch and transformers are installed.
+It's used to test an engine's own server. It needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 
 class Held(Protocol):
-    """A grammar's state, by the engine's own library."""
+    """A grammar's state in the engine's own library."""
 
     def mask(self, scores: Any) -> None:
-        """Take all tokens that the grammar does not admit out of the scores, a row."""
+        """Mask all tokens that the grammar doesn't allow in a row of scores."""
 
     def take(self, token: int) -> bool:
-        """Follow a token; return whether the grammar admits nothing more."""
+        """Accept a token; return whether the grammar allows nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class Token:
 
     id: int
     finish: str
-    """`stop` or `length` with the last one, else nothing."""
+    """`stop` or `length` for the last token, otherwise empty."""
     scores: Any = None
-    """The logarithm of the probability of each token of the vocabulary, where they were asked for."""
+    """The log probability of each token in the vocabulary, if requested."""
 
 
 class Core:
-    """The model. Its answers are remembered: the second time that a request comes, streamed or whole, nothing has to be computed."""
+    """The model. It caches answers, so the second request for one, streamed or whole, costs nothing."""
 
     def __init__(self, file: Path) -> None:
         library, self._torch = importlib.import_module("transformers"), importlib.import_module("torch")
@@ -57,7 +57,7 @@ class Core:
         self._known: dict[Wanted, list[Token]] = {}
 
     def answer(self, wanted: Wanted, hold: Callable[[], Held | None], *, scored: bool = False) -> Iterator[Token]:
-        """Yield the tokens of an answer, without scores if nobody wants them."""
+        """Yield the tokens of an answer, with scores if requested."""
         if not scored and wanted in self._known:
             yield from self._known[wanted]
             return
@@ -91,7 +91,10 @@ class Core:
 
 
 def folder_of(file: Path, folder: Path) -> Path:
-    """Write what a server reads of a model beside its weights: configuration, tokenizer and chat template; returns the folder."""
+    """Write the files that a server needs besides the weights, and return their folder.
+
+    They are the configuration, the tokenizer and the chat template.
+    """
     library = importlib.import_module("transformers")
     where: Any = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
     config = library.AutoConfig.from_pretrained(**where)

@@ -1,6 +1,7 @@
-"""Engines with a small real model, behind our gateway on a socket, and what each of them makes of a chat by its own endpoint.
+"""Engines with a small real model behind our gateway on a socket, and each engine's own chat endpoint for comparison.
 
-The model is the one that `unrender serve --example-model` fetches. Each engine runs on one thread, since others use the machine too.
+The model is the one that `unrender serve --example-model` downloads. Each engine runs on one thread, since others use
+the machine, too.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ from unrender.gateway.example import example_model
 from unrender.gateway.serve import listener, server
 
 KEPT = ROOT / ".cache" / "example-model"
-"""Tests are without the cache of analyses, which would have the model otherwise."""
+"""The folder of the model. Tests run without the analysis cache, which would contain the model otherwise."""
 STARTS = 900
-"""Seconds that an engine's server may take to be there: its imports alone take 20 s on an idle machine."""
+"""Maximum start-up time of an engine's server in seconds. Imports alone take 20 s on an idle machine."""
 Messages = Sequence[Mapping[str, Any]]
 
 
 class Own(Protocol):
-    """The engine without us."""
+    """The engine without unrender."""
 
     def prompt(self, messages: Messages) -> list[int]:
-        """Return the tokens of the prompt that its chat endpoint writes."""
+        """Return the tokens of the chat endpoint's prompt."""
 
     def tokens(self, prompt: str) -> list[int]:
-        """Return the tokens of a prompt of ours, as it takes them."""
+        """Return the tokens of our prompt."""
 
     def answer(self, request: Request) -> Answer:
-        """Return its chat endpoint's answer."""
+        """Return the chat endpoint's answer."""
 
     def generated(self, model: Model, turn: Turn) -> tuple[str, list[int]]:
-        """Return an answer's text and its tokens, held to the turn's grammar as the gateway holds it."""
+        """Return an answer's text and tokens, constrained by the turn's grammar as in the gateway."""
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         """Return the text of tokens."""
 
     def busy(self) -> bool:
-        """Return whether it generates anything."""
+        """Return whether the engine is generating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +73,17 @@ class Real:
     special: frozenset[int]
     """The ids of the model's special tokens."""
     keeps: bool = False
-    """Its rounding depends on how much of a prompt it has read before, and with it what it says at temperature 0."""
+    """True if the engine's cache changes rounding, and so its answers at temperature 0."""
     forced: int
-    """Number of forced calls: a slow engine has less time."""
+    """Number of forced calls, lower for a slow engine."""
     plugin: bool = False
-    """The engine's own server answers, with our plug-in in it; no gateway is there."""
+    """True if the engine's own server answers with our plug-in, without a gateway."""
     holds_schemas: bool = False
-    """It holds a response format by itself, and asks no plug-in."""
+    """True if the engine enforces a response format itself, without calling the plug-in."""
 
     @property
     def client(self) -> Any:
-        """OpenAI's client, which validates our answers strictly: SGLang's own have metadata that is not text."""
+        """OpenAI's client. It validates only the gateway's answers strictly: SGLang's own metadata isn't text."""
         return openai.OpenAI(
             base_url=f"{self.url}/v1", api_key="-", max_retries=0, _strict_response_validation=not self.plugin
         )
@@ -96,12 +97,12 @@ class Real:
             return dict(client.chat.completions.create(**body, **more).model_dump(warnings=not self.plugin))
 
     def warm(self, request: Request) -> None:
-        """Have the engine read a prompt, where what it keeps of it changes how later answers round."""
+        """Have the engine read a prompt if its cache changes the rounding of later answers."""
         if self.keeps:
             self.ask({**request, "max_tokens": 1})
 
     def stream(self, request: Request) -> Answer:
-        """Return an answer that came as a stream."""
+        """Return a streamed answer."""
         with (
             self.client as client,
             client.chat.completions.create(**sent(request), stream=True, stream_options={"include_usage": True}) as run,
@@ -109,7 +110,7 @@ class Real:
             return whole(chunk.model_dump(warnings=not self.plugin) for chunk in run)
 
     def prompt(self, request: Request) -> str:
-        """Return the prompt that the gateway writes; without one, the prompt that our template renders."""
+        """Return the gateway's prompt; without a gateway, our template's prompt."""
         if self.plugin:
             return self.model.turns.template.prepare(request["messages"]).prompt
         return str(_json(f"{self.url}/v1/render", sent(request))["prompt"])
@@ -123,7 +124,7 @@ def _json(url: str, body: Any = None, *, seconds: float | None = None) -> Any:
 
 
 def _body(backend: Any, job: Job) -> dict[str, Any]:
-    """Return what a backend sends for a whole answer. It is a backend of its own: the gateway's connections belong to its loop."""
+    """Return the request body for a whole answer, from a new backend: connections belong to one event loop."""
 
     async def made() -> dict[str, Any]:
         try:
@@ -136,7 +137,7 @@ def _body(backend: Any, job: Job) -> dict[str, Any]:
 
 @contextmanager
 def serving(model: Model) -> Iterator[str]:
-    """Run a gateway in a thread of its own; yields its address."""
+    """Run a gateway in its own thread and yield its address."""
     listening = listener("127.0.0.1", 0)
     running = server(app([model]))
     thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
@@ -195,7 +196,7 @@ def llama_cpp() -> Iterator[Real]:
 
 
 class _Server:
-    """vLLM's or SGLang's own server, of which we have the address."""
+    """The own server of vLLM or SGLang at an address."""
 
     def __init__(self, url: str, kind: str, model: Model, *, plugin: bool) -> None:
         self.url, self._kind, self._model, self._plugin = url, kind, model, plugin
@@ -210,7 +211,7 @@ class _Server:
     def answer(self, request: Request) -> Answer:
         if not self._plugin:
             return dict(_json(f"{self.url}/v1/chat/completions", sent(request)))
-        # Without the plug-in that is in the chat endpoint, the engine completes prompts.
+        # With the plug-in, the chat endpoint uses it. Otherwise, the engine completes a prompt.
         asked = {name: value for name, value in sent(request).items() if name != "messages"}
         prompt = self._model.turns.template.prepare(request["messages"]).prompt
         answer = dict(_json(f"{self.url}/v1/completions", {**asked, "prompt": prompt, "add_special_tokens": False}))
@@ -237,7 +238,7 @@ class _Server:
         return str(said["prompt" if self._kind == "vllm" else "text"])
 
     def busy(self) -> bool:
-        # One answer is generated after the other: one of a single token comes soon if nothing else is on.
+        # Answers are generated one by one, so a single token comes quickly if the engine is idle.
         try:
             _json(f"{self.url}/v1/completions", {"model": "m", "prompt": "Hi", "max_tokens": 1}, seconds=5)
         except TimeoutError:
@@ -246,14 +247,14 @@ class _Server:
 
 
 def _before(kind: str, url: str) -> Model:
-    """Return the model of a gateway before the server at an address."""
+    """Return a gateway model for the server at an address."""
     settings = {"name": "m", "backend": kind, "url": url, "template": str(example_model(KEPT))}
     return read({"models": [settings]}).models[0]
 
 
 @contextmanager
 def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
-    """Run vLLM's or SGLang's own server, as their users do: the gateway before it, or our plug-in in it."""
+    """Run vLLM's or SGLang's own server as its users do: behind the gateway, or with our plug-in."""
     file = example_model(KEPT)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -279,7 +280,7 @@ def own_server(kind: str, *, plugin: bool) -> Iterator[Real]:
 
 
 _PARSERS = ("--tool-call-parser", "unrender", "--reasoning-parser", "unrender")
-# SGLang's grammars for JSON admit whitespace without end between tokens, and a model as small as this one writes it.
+# SGLang's JSON grammars allow unlimited whitespace between tokens, and such a small model writes it.
 _COMPACT = "--constrained-json-disable-any-whitespace"
 _PLUGIN = {"vllm": ("--enable-auto-tool-choice", *_PARSERS), "sglang": (_COMPACT, *_PARSERS)}
 
@@ -302,4 +303,4 @@ ENGINES: Mapping[str, Callable[[], AbstractContextManager[Real]]] = {
     **{kind: partial(own_server, kind, plugin=False) for kind in _PLUGIN},
     **{f"{kind}+plugin": partial(own_server, kind, plugin=True) for kind in _PLUGIN},
 }
-"""The engines, by the name that `UNRENDER_REAL` selects."""
+"""The engines by the names in `UNRENDER_REAL`."""

@@ -1,8 +1,9 @@
-"""Requests to a small real model, the same for every engine, and one judge: a request and its answer → what is wrong with the answer.
+"""Requests to a small real model, the same for every engine, and one judge of the answers.
 
-What has to hold is read off the request alone: how many choices, which calls, in which schema, how long. jsonschema judges values, no code
-of ours does. No request is cut short by a limit where it asks for calls or a schema, so texts have a `maxLength` there: a model as small as
-this one may write a text without one to the end of its context. So it may the digits of a fraction, where the engine reads the schema itself.
+The judge takes its rules from the request alone: the number of choices, the calls, their schemas, the length. Values
+are judged by jsonschema, not by our code. Requests for calls or a schema must not end at a token limit, so their texts
+have a `maxLength`. Without it, such a small model may write text, or the digits of a fraction, to the end of its
+context.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Answer = dict[str, Any]
 
 ROOT = Path(__file__).parent.parent
 LONGEST = 700
-"""Tokens of a call or of a schema's value, more than any of these may take: an answer of as many has no end."""
+"""Maximum tokens of a call or a schema's value. An answer of this length has no end."""
 TEXT = {"type": "string", "maxLength": 24}
 SCHEMAS = case_rows(ROOT / "tests" / "real" / "schemas.jsonl")
 
@@ -40,13 +41,13 @@ def _rows(kind: str) -> dict[str, Any]:
 CONVERSATIONS: Mapping[str, list[dict[str, str]]] = {
     name: row["messages"] for name, row in _rows("conversation").items()
 }
-"""Plain chats, whose prompts and answers have to be those of the engine's own chat endpoint."""
+"""Plain chats whose prompts and answers must equal those of the engine's own chat endpoint."""
 TOOLS = {name: {"type": "function", "function": {"name": name, **row}} for name, row in _rows("tool").items()}
 ADD = TOOLS["add"]
 
 
 def _scenario(row: Request) -> Request:
-    """Return a request, of which a row names its tools, and the conversation where it is one of those above."""
+    """Return a row's request with its tools and conversation filled in."""
     messages = row["messages"]
     found = {**row, "messages": CONVERSATIONS[messages] if isinstance(messages, str) else messages}
     return found | ({"tools": [TOOLS[name] for name in row["tools"]]} if "tools" in row else {})
@@ -62,16 +63,17 @@ STORY: Request = {"messages": SCENARIOS["a limit"]["messages"]}
 
 
 def beyond_sglang() -> dict[str, str]:
-    """Return what SGLang makes of the schemas that it cannot hold: it has "refused" the request, or admits "any" JSON.
+    """Return SGLang's behaviour for schemas that it can't enforce: "refused" or "any" (arbitrary JSON).
 
-    Where no reasoning comes first, it holds an answer to a schema by itself and asks no plug-in: what xgrammar does not know
-    (`uniqueItems`, `multipleOf`) it refuses with 400; of `allOf` with several schemas xgrammar warns, and holds none of them.
+    Without reasoning, SGLang enforces a schema itself and doesn't call the plug-in. It rejects keywords that xgrammar
+    doesn't support (`uniqueItems`, `multipleOf`) with 400. For `allOf` with several schemas, xgrammar warns and
+    enforces none of them.
     """
     return {row["tool"]: row["sglang"] for row in SCHEMAS if "sglang" in row}
 
 
 def schema_requests() -> dict[str, Request]:
-    """Return a request for a value of each schema of `tests/real/schemas.jsonl`: those of tools, as people write them."""
+    """Return a request for a value of each schema in `tests/real/schemas.jsonl`, as in real tools."""
     return {
         row["tool"]: {
             "messages": [{"role": "user", "content": f"{row['question']} Answer in JSON."}],
@@ -85,7 +87,7 @@ def schema_requests() -> dict[str, Request]:
 
 
 def forced_calls(count: int) -> list[Request]:
-    """Return as many requests that force a call, drawn from the tables of `benchmarks/grammar_worth.py`."""
+    """Return `count` requests that force a call, drawn from the tables of `benchmarks/grammar_worth.py`."""
     sys.path.append(str(ROOT / "benchmarks"))
     tables, draw = importlib.import_module("grammar_worth"), random.Random(25)
     kinds = [make for name, make in tables.CATEGORIES.items() if name != "irrelevant"]
@@ -98,7 +100,7 @@ def forced_calls(count: int) -> list[Request]:
 
 
 def bounded(value: Any) -> Any:
-    """Return schemas with a longest length for each text that had none."""
+    """Return schemas with a `maxLength` for each text that had none."""
     if isinstance(value, Mapping):
         more = TEXT if value.get("type") == "string" and not {"enum", "const", "maxLength"} & value.keys() else {}
         return {**{name: bounded(item) for name, item in value.items()}, **more}
@@ -106,12 +108,12 @@ def bounded(value: Any) -> Any:
 
 
 def sent(request: Request) -> dict[str, Any]:
-    """Return a request as it is sent."""
+    """Return a request with the default fields of all requests."""
     return {"model": "m", "temperature": 0, "max_tokens": LONGEST, **request}
 
 
 def judged(request: Request, answer: Answer) -> list[str]:
-    """Return what is wrong with an answer."""
+    """Return the errors in an answer."""
     asked = sent(request)
     return [*_counted(asked, answer), *(wrong for choice in answer["choices"] for wrong in _choice(asked, choice))]
 
@@ -126,7 +128,7 @@ def _counted(asked: Request, answer: Answer) -> Iterator[str]:
     if n == 1 and (choices[0]["finish_reason"] == "length") != (said == asked["max_tokens"]):
         yield f"{choices[0]['finish_reason']} after {said} tokens"
     tokens = [token for choice in choices for token in (choice.get("logprobs") or {}).get("content") or ()]
-    # One more is the token that ends. llama.cpp has one for all tokens of a character.
+    # The token that ends the answer may be included. llama.cpp lists one for all tokens of a character.
     plain_text = all((choice["message"].get("content") or "").isascii() for choice in choices)
     if (
         asked.get("logprobs")
@@ -142,7 +144,7 @@ def _choice(asked: Request, choice: Answer) -> Iterator[str]:
     cut = choice["finish_reason"] == "length"
     if cut and asked["max_tokens"] == LONGEST:
         yield f"no end: {message}"
-    # A call of the function that the request names may end with `stop`: it does in vLLM, as in OpenAI's own answers.
+    # A call of the function that the request names may end with `stop`, as in vLLM and in OpenAI's own answers.
     named = isinstance(asked.get("tool_choice"), Mapping) and choice["finish_reason"] == "stop"
     if (choice["finish_reason"] == "tool_calls") != bool(calls and not cut) and not (named and calls):
         yield f"{choice['finish_reason']} with {len(calls)} calls"
@@ -168,7 +170,7 @@ def _calls(asked: Request, calls: list[Answer], *, cut: bool) -> Iterator[str]:
         yield f"{len(calls)} calls, one at most asked for"
     if len({call["id"] for call in calls}) != len(calls):
         yield "two calls of one id"
-    whole = calls[:-1] if cut else calls  # The last one may be cut off.
+    whole = calls[:-1] if cut else calls  # The last call may be cut off.
     for name, arguments in ((call["function"]["name"], call["function"]["arguments"]) for call in whole):
         if name not in ([named] if named else schemas):
             yield f"a call of {name}"
@@ -184,15 +186,15 @@ def _invalid(text: str, schema: Any) -> Iterator[str]:
 
 
 def _scored(asked: Request, text: str, calls: list[Answer], tokens: list[Answer]) -> Iterator[str]:
-    """Look at log probabilities: they are those of the content's tokens, which are the likeliest at temperature 0."""
+    """Check log probabilities: they belong to the content's tokens, which are the likeliest at temperature 0."""
     told = b"".join(bytes(token["bytes"]) for token in tokens).decode(errors="replace")
-    # vLLM's own endpoint lists the token that ends as well, and those of calls.
+    # vLLM's own endpoint also lists the tokens of calls and the one that ends the answer.
     more = told.startswith(text) if calls else told == text + "".join(token["token"] for token in tokens[-1:])
     if "stop" not in asked and told != text and not more:
         yield f"tokens {[token['token'] for token in tokens]} of {text!r}"
     for token in tokens:
         others = token["top_logprobs"]
-        # vLLM's completions name alternatives by their text, and the halves of characters have none.
+        # vLLM's completions name alternatives by their text, and partial characters have no text.
         if not -1e4 < token["logprob"] <= 0 or (len(others) != asked["top_logprobs"] and token["token"]):
             yield f"log probability {token}"
         elif not asked.get("tools") and max(other["logprob"] for other in others) > token["logprob"]:
@@ -200,7 +202,7 @@ def _scored(asked: Request, text: str, calls: list[Answer], tokens: list[Answer]
 
 
 def whole(chunks: Iterable[Answer]) -> Answer:
-    """Return what a client puts together of a stream."""
+    """Return the answer that a client assembles from a stream."""
     choices: dict[int, Answer] = {}
     usage = None
     for chunk in chunks:
@@ -229,7 +231,7 @@ def _add(message: Answer, delta: Answer) -> None:
 
 
 def plain(answer: Answer) -> list[Any]:
-    """Return what of an answer is compared with another one: all but ids and times."""
+    """Return the parts of an answer that are compared: everything except ids and times."""
     return [
         [
             choice["finish_reason"],

@@ -1,7 +1,9 @@
-"""SGLang's own server without a GPU, `python tests/real_sglang.py FILE.gguf OPTION...`: transformers generates in its scheduler's place.
+"""SGLang's own server without a GPU: transformers generates in place of its scheduler.
 
-Its command line, app, tokenizer manager, detokenizer, stop rules and grammar backend are SGLang's own; what is replaced is the process that
-has the weights. Usable only where SGLang is installed (`python3 scripts/run.py real-servers`).
+python tests/real_sglang.py FILE.gguf OPTION...
+
+Its command line, app, tokenizer manager, detokenizer, stop rules and grammar backend are SGLang's own. Only the process
+with the weights is replaced. It needs an installed SGLang (`python3 scripts/run.py real-servers`).
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from typing import Any
 import torchless_vision
 from real_core import Core, Token, Wanted, folder_of
 
-torchless_vision.install()  # In each of the processes, which import this file before anything of SGLang.
+torchless_vision.install()  # Needed in each process, which imports this file before SGLang.
 _SRT = "sglang.srt"
 CONTEXT = 8192
-"""Tokens of a prompt and its answer."""
+"""Maximum tokens of a prompt and its answer."""
 
 
 def _module(name: str) -> Any:
@@ -29,24 +31,24 @@ def _module(name: str) -> Any:
 
 
 class Held:
-    """A grammar that SGLang compiled."""
+    """A grammar compiled by SGLang."""
 
     def __init__(self, grammar: Any, size: int) -> None:
         self._grammar, self._bits = grammar, grammar.allocate_vocab_mask(size, 1, "cpu")
 
     def mask(self, scores: Any) -> None:
-        """Take out what the grammar does not admit."""
+        """Mask the tokens that the grammar doesn't allow."""
         self._grammar.fill_vocab_mask(self._bits, 0)
         self._grammar.apply_vocab_mask(scores.unsqueeze(0), self._bits)
 
     def take(self, token: int) -> bool:
-        """Follow a token."""
+        """Accept a token."""
         self._grammar.accept_token(token)
         return bool(self._grammar.is_terminated())
 
 
 class Scheduler:
-    """A fake of the scheduler that SGLang's other processes talk to: one answer after the other."""
+    """A fake of the scheduler for SGLang's other processes. It generates one answer after the other."""
 
     def __init__(self, file: Path, server: Any, ports: Any) -> None:
         self._core = Core(file)
@@ -76,7 +78,7 @@ class Scheduler:
         self._waiting: deque[Any] = deque()
 
     def run(self) -> None:
-        """Answer until the process is ended."""
+        """Answer requests until the process is stopped."""
         while True:
             self._receive(wait=not self._waiting)
             if self._waiting:
@@ -87,14 +89,14 @@ class Scheduler:
                         self._receive(wait=False)
                         if request.finished():
                             break
-                # SGLang's own scheduler ends a request as well whose grammar it cannot compile.
+                # SGLang's own scheduler also stops a request whose grammar doesn't compile.
                 except ValueError as error:
                     request.finished_reason = self._batch.FINISH_ABORT(str(error), 400, "BadRequestError")
                     self._sent.stream_output([request], False)
                 self._waiting.popleft()
 
     def _receive(self, *, wait: bool) -> None:
-        """Take what has come; where nothing is on, wait for it."""
+        """Receive pending requests; wait for one if the scheduler is idle."""
         socket = self._channels.recv_from_tokenizer
         while socket.poll(None if wait else 0):
             self._take(self._io.sock_recv(socket))
@@ -137,9 +139,8 @@ class Scheduler:
         key = next(((kind, text) for kind, text in kinds.items() if text is not None), None)
         wanted = Wanted(
             prompt=tuple(request.origin_input_ids),
-            limit=asked.max_new_tokens
-            or 1,  # For `n`, SGLang first has the prompt read: no token is wanted, one is drawn.
-            temperature=0 if asked.top_k == 1 else asked.temperature,  # 0 has become the likeliest one of each.
+            limit=asked.max_new_tokens or 1,  # For `n`, SGLang first sends a limit of 0.
+            temperature=0 if asked.top_k == 1 else asked.temperature,  # `top_k=1` is SGLang's temperature 0.
             seed=asked.sampling_seed or 0,
             ends=frozenset(self._ends | set(asked.stop_token_ids or ())),
             grammar=key,
@@ -178,7 +179,7 @@ def schedule(server: Any, ports: Any, gpu: int, _tp: int, _pp: int, rank: int | 
 
 
 def main(file: str, *options: str) -> None:
-    """Serve until the process is ended."""
+    """Run the server until the process is stopped."""
     _module("plugins").load_plugins()
     with tempfile.TemporaryDirectory() as folder:
         model = [

@@ -1,7 +1,9 @@
-"""vLLM's own server without a GPU, `python tests/real_vllm.py FILE.gguf OPTION...`: transformers generates in its engine's place.
+"""vLLM's own server without a GPU: transformers generates in place of its engine.
 
-Its command line, app, renderer, detokenizer and grammar backend are vLLM's own; what is replaced is the process that has the weights.
-Usable only where vLLM is installed (`python3 scripts/run.py real-servers`).
+python tests/real_vllm.py FILE.gguf OPTION...
+
+Its command line, app, renderer, detokenizer and grammar backend are vLLM's own. Only the process with the weights is
+replaced. It needs an installed vLLM (`python3 scripts/run.py real-servers`).
 """
 
 from __future__ import annotations
@@ -21,25 +23,25 @@ from real_core import Core, Token, Wanted, folder_of
 
 
 class Held:
-    """A grammar that vLLM compiled."""
+    """A grammar compiled by vLLM."""
 
     def __init__(self, backend: Any, key: Any) -> None:
         self._grammar, self._bits = backend.compile_grammar(*key), backend.allocate_token_bitmask(1)
         self._apply = importlib.import_module("xgrammar").apply_token_bitmask_inplace
 
     def mask(self, scores: Any) -> None:
-        """Take out what the grammar does not admit."""
+        """Mask the tokens that the grammar doesn't allow."""
         self._grammar.fill_bitmask(self._bits, 0)
         self._apply(scores.unsqueeze(0), self._bits)
 
     def take(self, token: int) -> bool:
-        """Follow a token."""
+        """Accept a token."""
         assert self._grammar.accept_tokens("", [token]), token
         return bool(self._grammar.is_terminated())
 
 
 class Client:
-    """A fake of the engine client that vLLM's frontend talks to: one answer after the other."""
+    """A fake of the engine client for vLLM's frontend. It generates one answer after the other."""
 
     engine_ranks_managed = (0,)
 
@@ -53,18 +55,18 @@ class Client:
         self.resources = SimpleNamespace(engine_dead=False)
 
     async def get_supported_tasks_async(self) -> tuple[str, ...]:
-        """Say what the model can do."""
+        """Return the supported tasks."""
         return ("generate",)
 
     async def reset_mm_cache_async(self) -> None:
-        """Forget pictures; there are none."""
+        """Do nothing: there is no image cache."""
 
     async def get_output_async(self) -> Any:
         """Return the next tokens."""
         return await self._outputs.get()
 
     async def add_request_async(self, request: Any) -> None:
-        """Begin an answer, after those that wait."""
+        """Queue a request behind those that wait."""
         self._wanted.add(request.request_id)
         self._thread.submit(self._work, request)
 
@@ -73,7 +75,7 @@ class Client:
         self._wanted.difference_update(ids)
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """End."""
+        """Stop the engine."""
         del timeout
         self._wanted.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -122,7 +124,7 @@ def _scored(token: Token, top: int) -> Any:
 
 
 def main(file: str, *options: str) -> None:
-    """Serve a model's file until the process is ended."""
+    """Serve a model's file until the process is stopped."""
     core = Core(Path(file))
 
     def client(*, vllm_config: Any, renderer: Any, **_: Any) -> Client:
@@ -134,17 +136,17 @@ def main(file: str, *options: str) -> None:
         serve(folder_of(Path(file), Path(folder)), client, *options)
 
 
-_SAID = ("--disable-log-stats", "--enable-scale-out")  # The second opens the path that takes token ids.
+_SAID = ("--disable-log-stats", "--enable-scale-out")  # The second setting enables the path that takes token ids.
 
 
 def serve(folder: Path, client: Callable[..., Any], *options: str) -> None:
-    """Serve what a folder says of a model; `client` makes what vLLM's frontend talks to."""
+    """Serve the model in a folder; `client` creates the engine client for vLLM's frontend."""
     platforms: Any = importlib.import_module("vllm.platforms")
-    # No device is found where there is no GPU: vLLM's release for CPUs is another one.
+    # Without a GPU, vLLM finds no device: its CPU build is a separate release.
     platforms._current_platform = importlib.import_module("vllm.platforms.cpu").CpuPlatform()
     module: Any = importlib.import_module("torch").nn.Module
 
-    # vLLM looks at the class of a model, and its own wants what only its engine needs.
+    # vLLM checks a model's class, and its own class needs parts of the engine.
     class Unused(module):  # type: ignore[misc]
         def __init__(self, *, vllm_config: Any) -> None: ...
         def forward(self, input_ids: Any, positions: Any) -> Any: ...

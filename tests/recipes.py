@@ -1,10 +1,10 @@
-"""Rows of `tests/corpus/analysis.jsonl` ↔ templates, and what analysis makes of each.
+"""Rows of `tests/corpus/analysis.jsonl`: templates and the results of their analysis.
 
-A row either names parts that its template is made of (`composed.parts`: `frame`, `thoughts`, `calls`) and its `oddity`, and has the
-`format` that comes out. Or it has a template of its own, says `why`, and has the `capabilities`, the `rules` that decided and the
-`diagnostics` as well. Such a template is written out (`template`), or only what is between messages that all begin alike (`answer`,
-`prompt`): there `c`, `r` and `calls` are content, reasoning and calls; `name(call)` and `args(call)` write a call's parts.
-What declared formats add is left out.
+A row may name the parts of its template (`composed.parts`: `frame`, `thoughts`, `calls`) and its `oddity`; then it has
+only the resulting `format`. Otherwise it has its own template and a reason (`why`), plus the expected `capabilities`,
+`diagnostics` and deciding `rules`. The template is written in full (`template`), or only the part between messages of a
+fixed form (`answer`, `prompt`). In these parts `c`, `r` and `calls` are content, reasoning and calls; `name(call)` and
+`args(call)` write a call's parts. Additions from declared formats are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def derived(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what analysis makes of the template that a row stands for, as data."""
+    """Return the result of analysing a row's template, as data."""
     analysis = analyze(template_of(_source(row), bos_token="<s>", eos_token="</s>"))
     format = replace(analysis.format, tolerated=(), spellings=(), ignored=(), declared=(), preserved_tokens=())
     data = {"format": {key: value for key, value in format.to_dict().items() if key != "version"}}
@@ -57,7 +57,7 @@ def _source(row: Mapping[str, Any]) -> str:
 
 
 def _learnt(analysis: Analysis) -> dict[str, Any]:
-    """Return capabilities that are not the default, rules by comparison, and diagnostics without what they quote."""
+    """Return non-default capabilities, rules used in comparisons, and diagnostics without quoted text."""
     return {
         "capabilities": plain_data(analysis.capabilities),
         "rules": {item.comparison: item.rule for item in analysis.evidence if item.rule},

@@ -1,4 +1,4 @@
-"""Grammars that a person wrote, or a row of a corpus with the names of combinators, as a turn writes them in each dialect."""
+"""Handwritten grammars, or rows of a corpus with names of combinators, as a turn writes them in each dialect."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ DIALECTS = ("gbnf", "lark", "structural_tag")
 
 
 def node_of(text: str) -> Node:
-    """Return the node that a row writes with combinators: `sequence('a', optional('b'))`."""
+    """Return the node that a row writes with combinators, such as `sequence('a', optional('b'))`."""
     node: Node = eval(text, dict(vars(combinators)))
     return node
 
 
 def grammar_of(row: str | Mapping[str, str]) -> Grammar:
-    """Return the grammar of a row: its root, or its rules by name and the root under ""."""
+    """Return the grammar of a row: its root, or its rules by name with the root under ""."""
     rules = {name: node_of(text) for name, text in ({"": row} if isinstance(row, str) else row).items()}
     return Grammar(rules.pop(""), rules)
 
 
 def turn_of(grammar: Grammar | Node, request: Request | None = None, prefill: str = "") -> Turn:
-    """Return a turn whose answer is what a grammar says."""
+    """Return a turn whose answer follows a grammar."""
     made = grammar if isinstance(grammar, Grammar) else Grammar(grammar)
     return Turn(prompt="", format=Format(), request=request or Request(), prefill=prefill, grammar=made)
 
 
 def written(grammar: Grammar | Node, dialect: str) -> Any:
-    """Return a grammar in a dialect, whatever it does not enforce of a schema."""
+    """Return a grammar in a dialect, even if it doesn't enforce all of a schema."""
     with warnings.catch_warnings(action="ignore", category=SchemaWarning):
         return WRITERS[dialect](turn_of(grammar))

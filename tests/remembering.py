@@ -1,9 +1,9 @@
-"""Runs steps in this process, in one order and way, and prints what each gave: the judge of `properties/test_memory.py`.
+"""Runs steps in this process in a given order and way, and prints each result. Used by `properties/test_memory.py`.
 
 python remembering.py < {"steps": [[TEMPLATE, OPERATION], …], "way": a name in WAYS, "vandal": bool} > [RESULT, …]
 
-Rules: a result is text that says all of it, so that results of two processes can be compared; random ids are never used. As a
-vandal, whatever an operation was given or has returned is changed afterwards, as far as it lets itself be changed.
+Rules: a result is a complete text, so that results of two processes can be compared; random ids are never used. In
+vandal mode, all arguments and results of an operation are modified afterwards, as far as possible.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MESSAGES: list[dict[str, Any]] = T["MESSAGES"]
 TOOLS: list[dict[str, Any]] = T["TOOLS"]
 SCHEMA = T["SCHEMA"]
 BROKEN = T["BROKEN"]
-"""Answers that mean something in some format, and are wrong in most."""
+"""Answers that are valid in some format and invalid in most."""
 LONGEST = 600
-"""Seconds for the steps of a child."""
+"""Maximum time for the steps of a child, in seconds."""
 LOADED = (
     "conversation.preparation",
     "analysis.derivation",
@@ -50,14 +50,14 @@ Operation = Callable[[Any, "Held"], Any]
 
 
 class Held(list[Any]):
-    """The objects in a caller's hands: arguments that it gave, and results that it got."""
+    """The objects in a caller's hands: its arguments and the results."""
 
     def given(self, value: Any) -> Any:
-        """Return an argument, the caller's own."""
+        """Return a copy of an argument, owned by the caller."""
         return self.got(copy.deepcopy(value))
 
     def got(self, value: Any) -> Any:
-        """Return an object that came back."""
+        """Return a result after recording it."""
         self.append(value)
         return value
 
@@ -185,11 +185,11 @@ OPERATIONS: dict[str, Operation] = {
 }
 SLOW = {"linted", "verified"}
 _TIME = re.compile(r"\b\d\d:\d\d:\d\d\b")
-"""The time of day is no memory: some templates write it."""
+"""The time of day isn't a cached value: some templates write it."""
 
 
 def said(value: Any) -> Any:
-    """Return all that a value says, as JSON data: dataclasses with their fields, sets sorted."""
+    """Return the complete content of a value as JSON data: dataclasses with their fields, sets sorted."""
     if isinstance(value, Enum) or value is None or isinstance(value, str | bool | int | float):
         return [type(value).__name__, str(value)] if isinstance(value, Enum) else value
     if is_dataclass(value):
@@ -204,7 +204,7 @@ def said(value: Any) -> Any:
 
 
 def run(step: tuple[str, str], *, vandal: bool) -> str:
-    """Return all that an operation gives for a template: its result, its warnings, or its error."""
+    """Return everything that an operation gives for a template: its result, its warnings, or its error."""
     from unrender import ChatTemplate, UnrenderError  # noqa: PLC0415
 
     path, operation = step
@@ -222,14 +222,14 @@ def run(step: tuple[str, str], *, vandal: bool) -> str:
 
 
 def reachable(value: Any) -> Iterator[Any]:
-    """Yield every list, dict and set that can be reached from a value by public names, its own or its objects'."""
+    """Yield every list, dict and set that is reachable from a value through public names."""
     waiting, seen, kept = [value], set[int](), []
     while waiting:
         found = waiting.pop()
         if id(found) in seen or isinstance(found, str | bytes | int | float | type | None):
             continue
         seen.add(id(found))
-        kept.append(found)  # An id must not be used again.
+        kept.append(found)  # Keep the object so that its id isn't reused.
         if isinstance(found, list | dict | set | bytearray):
             yield found
         if isinstance(found, Mapping):
@@ -252,7 +252,7 @@ def _attributes(found: Any) -> Iterator[Any]:
 
 
 def change(part: Any) -> None:
-    """Change a list, a dict or a set, if it lets itself be changed."""
+    """Modify a list, a dict or a set if it's mutable."""
     try:
         if isinstance(part, dict):
             part.clear()
@@ -263,7 +263,7 @@ def change(part: Any) -> None:
             return
         else:
             part[:] = ["EVIL"] * (len(part) + 1)
-    except TypeError:  # It is frozen, or a bytearray.
+    except TypeError:  # The object is frozen, or a bytearray.
         return
 
 
@@ -278,10 +278,13 @@ def _in_threads(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
 
 
 def _in_child(work: Callable[[], list[str]], *, made: Callable[[], None] = lambda: None) -> list[str]:
-    """Return what the work gives in a child of this process; nothing, after `LONGEST` seconds. `made` is called once it is."""
+    """Return the result of the work in a child process, or nothing after `LONGEST` seconds.
+
+    `made` is called after the fork.
+    """
     read, write = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Later Pythons warn of what is tested here.
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns about forks with threads.
         child = os.fork()
     if child == 0:
         signal.alarm(LONGEST)
@@ -297,14 +300,14 @@ def _in_child(work: Callable[[], list[str]], *, made: Callable[[], None] = lambd
 
 
 def _fresh(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
-    """Run each step in a process of its own, which has done nothing before but to load code."""
+    """Run each step in its own process, which has only loaded code before."""
     for name in LOADED:
         importlib.import_module(f"unrender.{name}")
     return [found for step in steps for found in _in_child(lambda step=step: [act(step)])]  # type: ignore[misc]
 
 
 def _forked(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
-    """Run the steps in a child, made while threads of the parent, which has run half of them, are at work."""
+    """Run half of the steps in the parent, then all in a child that is forked while threads of the parent are busy."""
     _alone(steps[::2], act)
     stop = threading.Event()
 
@@ -322,7 +325,7 @@ WAYS = {"fresh": _fresh, "alone": _alone, "threads": _in_threads, "forked": _for
 
 
 def main() -> None:
-    """Run what standard input says."""
+    """Run the steps from standard input."""
     warnings.simplefilter("ignore")
     asked = json.load(sys.stdin)
     found = WAYS[asked["way"]](asked["steps"], lambda step: run(step, vandal=asked["vandal"]))

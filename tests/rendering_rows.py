@@ -1,9 +1,9 @@
-"""Rows of `tests/corpus/rendering/*.jsonl` ↔ what a template makes of them.
+"""Rows of `tests/corpus/rendering/*.jsonl`: templates and their renderings.
 
-- `expressions`: a source, `with` what variables, and the `text` that it gives, or the `error` (a limit that was met is `exhausted`);
-  `needs`: the fewest characters and items that it may be allowed.
-- `facts`: what is read off a source without rendering it.
-- `shapes`: a conversation, and what becomes of it for a template with these capabilities.
+- `expressions`: a source, its variables in `with`, and the resulting `text` or `error` (`exhausted` if a limit was
+  reached); `needs`: the lowest limits of characters and items that suffice.
+- `facts`: facts read from a source without rendering it.
+- `shapes`: a conversation, and its form for a template with these capabilities.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST = 2_000_000
 
 
 def template_of(source: str, **options: Any) -> Template:
-    """Return a template by itself."""
+    """Return a template without a tokenizer or analysis."""
     return Template(source, **options)
 
 
@@ -38,7 +38,7 @@ def rendering_of(row: Mapping[str, Any], **limits: int) -> Rendering:
 
 
 def rendered(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row that say how it is rendered."""
+    """Return the rendering as a row's fields."""
     found = rendering_of(row)
     if found.error is not None:
         return {"error": found.error} | ({"exhausted": True} if found.exhausted else {})
@@ -55,7 +55,7 @@ def _fewest(row: Mapping[str, Any], name: str) -> int:
 
 
 def facts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is read off a row's source."""
+    """Return the facts read from a row's source."""
     template = Template(row["source"])
     return {
         "variables": sorted(template.variables),
@@ -66,7 +66,7 @@ def facts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shaped(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what becomes of a row's conversation."""
+    """Return the converted conversation of a row."""
     given = row["capabilities"]
     place = ReasoningPlace(given.get("reasoning_place", "nowhere"))
     return {"shaped": shape_messages(row["messages"], Capabilities(**{**given, "reasoning_place": place}))}

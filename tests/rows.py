@@ -1,18 +1,18 @@
-"""Rows of `tests/corpus/answers/*.jsonl` ↔ what they stand for: a format, a request, a text, and how the text is read.
+"""Rows of `tests/corpus/answers/*.jsonl`: a format, a request, a text, and the expected reading.
 
 A file is named after the format of its rows: one of `properties.families`, of `corpus/formats.json`, or a grammar of
-`properties.by_hand` (`by_hand_lines`).
-A row holds what differs from the usual, so that it can be read at a glance:
+`properties.by_hand` (`by_hand_lines`). A row contains only the differences from the defaults:
 
-- `why`: what the row is there for;
+- `why`: the purpose of the row;
 - `with`: changes of the format, as a JSON merge patch (RFC 7396);
-- `tools` (else those of `REQUEST`; null where they are not known), `more_tools` beside them, and other fields of the request;
-- `prompt`, `prefill`, `is_continuation`, `known_ids`: what comes before the answer, as in `Turn`;
-- `policy`, `strict`: how it is read;
-- `text`, and `finish`: the reason with which the engine ends it;
-- `events`: `["content", text]`, `["call", name, id]` (no id where it is numbered), `["malformed", position, expected, text]` …;
-- `failed`: calls that died, `[name, arguments, status]`; `raises`: where a strict parser stops, and what it expected;
-- `spans`: the role of each stretch of the text, and its length;
+- `tools` (default: those of `REQUEST`; null if unknown), `more_tools` in addition, and other fields of the request;
+- `prompt`, `prefill`, `is_continuation`, `known_ids`: the state before the answer, as in `Turn`;
+- `policy`, `strict`: parser settings;
+- `text`, and `finish`: the engine's finish reason;
+- `events`: `["content", text]`, `["call", name, id]` (no id if numbered), `["malformed", position, expected, text]` …;
+- `failed`: failed calls, `[name, arguments, status]`; `raises`: the position where a strict parser stops, and what it
+  expected;
+- `spans`: the role and length of each stretch of the text;
 - `written`: whether the grammar of the same turn allows the text.
 """
 
@@ -64,7 +64,7 @@ FORMATS: dict[str, tuple[Format, Grammar | None]] = {
     **{f"by_hand_{made.title}".replace(" ", "_"): (OF_BY_HAND, made.grammar) for made in BY_HAND},
 }
 READ = ("events", "failed", "spans", "raises", "written")
-"""The fields of a row that say how its text is read."""
+"""The fields of a row with the result of reading its text."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +72,7 @@ class Row:
     """One line of a file."""
 
     name: str
-    """The format."""
+    """The name of the format."""
     data: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class Row:
 
     @cached_property
     def turn(self) -> Turn:
-        """The turn whose answer the text is."""
+        """The turn whose answer is the text."""
         base, grammar = FORMATS[self.name]
         request = _request(json.dumps({key: self.data[key] for key in _REQUESTED if key in self.data}, sort_keys=True))
         format = _changed(self.name, json.dumps(self.data["with"], sort_keys=True)) if "with" in self.data else base
@@ -103,25 +103,25 @@ class Row:
 
     @property
     def usual(self) -> bool:
-        """Return whether the row is read with a parser's defaults."""
+        """Return whether the row uses a parser's defaults."""
         return not {"policy", "strict", "finish"} & set(self.data)
 
     def parser(self) -> Parser:
-        """Return a new parser, whose calls are numbered."""
+        """Return a new parser with numbered calls."""
         policy = Policy(**self.data.get("policy", {}))
         return self.turn.parser(strict=self.data.get("strict", False), policy=policy, ids=numbered_id)
 
     def restored(self, state: Mapping[str, Any]) -> Parser:
-        """Return the parser that was saved."""
+        """Return the parser restored from a state."""
         return self.turn.restore(state, ids=numbered_id)
 
     def read(self, chunks: Iterable[str]) -> dict[str, Any]:
-        """Return the fields that say how the text is read, in these chunks."""
+        """Return the result of reading the text in these chunks, as a row's fields."""
         parser = self.parser()
         return self.read_on(parser, [], chunks)
 
     def read_on(self, parser: Parser, before: Iterable[Event], chunks: Iterable[str]) -> dict[str, Any]:
-        """Return the same of a parser that has given the events before; the chunks are the rest."""
+        """Return the result of a parser that has already returned the given events; `chunks` are the rest."""
         events = list(before)
         try:
             for chunk in chunks:
@@ -135,11 +135,11 @@ class Row:
         return {"events": written(events), **({"failed": failed} if failed else {}), "spans": spans}
 
     def expected(self) -> dict[str, Any]:
-        """Return what the row says of that."""
+        """Return the row's expected result."""
         return {key: self.data[key] for key in READ if key in self.data and key != "written"}
 
     def allowed(self) -> bool | None:
-        """Return whether the turn's grammar allows the text; None where there is none, or no engine reads it."""
+        """Return whether the turn's grammar allows the text; None if there is no grammar or no engine for it."""
         if self.turn.grammar is not None or "\0" in self.text:
             return None
         key = json.dumps([self.name, {key: value for key, value in self.data.items() if key in _OF_TURN}])
@@ -178,7 +178,7 @@ def _changed(name: str, patch: str) -> Format:
 
 
 def patched(data: Any, patch: Any) -> Any:
-    """Return data with a merge patch in it."""
+    """Return data with a merge patch applied."""
     if not isinstance(patch, dict):
         return patch
     found = dict(data) if isinstance(data, dict) else {}
@@ -192,7 +192,7 @@ _READERS: dict[str, Accepts | None] = {}
 
 
 def _reader(turn: Turn) -> Accepts | None:
-    """Return what reads the turn's grammar; None where it cannot be written, or the engine refuses it."""
+    """Return a reader of the turn's grammar; None if it can't be written, or the engine rejects it."""
     try:
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
             return lark_reader(turn.constraint("llguidance").grammar)
@@ -206,7 +206,7 @@ def rows(path: Path) -> list[Row]:
 
 
 def written(events: Iterable[Event]) -> list[list[Any]]:
-    """Return events as a row has them."""
+    """Return events in a row's notation."""
     return list(_written(merged(list(events))))
 
 
@@ -234,7 +234,7 @@ def _written(events: Iterable[Event]) -> Iterator[list[Any]]:
 
 
 def _failed(call: ToolCall, content: str) -> list[Any]:
-    """Return a failed call as a row has it: with its text, where that is not in the content."""
+    """Return a failed call in a row's notation, with its text unless the content contains it."""
     assert call.status != "complete"
     return [
         call.name,

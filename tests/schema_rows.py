@@ -1,8 +1,8 @@
-"""Rows of `tests/corpus/schemas.jsonl` ↔ what is read of a schema: its shape on one line (see `lines`), what is lost, and verdicts.
+"""Rows of `tests/corpus/schemas.jsonl`: a schema, its shape on one line (see `lines`), its losses, and verdicts.
 
-A row has `why`, `schema`, and either `error` or `shape`; where they are not empty: `longest` (up to which length is counted), `lost`
-(`path keyword: reason`), `definitions` (shapes that refer to themselves), `accepts` and `rejects` (JSON values). A value that the
-schema refuses and the grammar lets pass is in neither.
+A row has `why`, `schema`, and either `error` or `shape`. Non-empty fields are added: `longest` (the maximum length that
+is counted), `lost` (`path keyword: reason`), `definitions` (recursive shapes), `accepts` and `rejects` (JSON values). A
+value that the schema rejects but the grammar accepts is in neither.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unrender.schema.reader import read_schema
 
 SCHEMAS = Path(__file__).parent / "corpus" / "schemas.jsonl"
 READ = ("error", "shape", "lost", "definitions")
-"""The fields of a row that say how its schema is read."""
+"""The fields of a row with the result of reading its schema."""
 
 
 def schema_rows() -> list[dict[str, Any]]:
@@ -31,12 +31,12 @@ def schema_rows() -> list[dict[str, Any]]:
 
 
 def expected(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a row says of the reading."""
+    """Return the row's expected result."""
     return {key: row[key] for key in READ if key in row}
 
 
 def read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same of the schema as it is read now."""
+    """Return the current result for the schema."""
     try:
         reading = read_schema(row["schema"], longest=row.get("longest"))
     except GrammarError as error:
@@ -48,7 +48,7 @@ def read(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def readers(schema: Any) -> Iterator[tuple[str, Accepts]]:
-    """Yield what decides on texts: each dialect, as an engine reads it."""
+    """Yield a reader for each dialect, using an engine."""
     value = json_value(schema)
     yield "lark", lark_reader(written(value, "lark"))
     yield "gbnf", converted_reader(written(value, "gbnf"))

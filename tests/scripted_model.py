@@ -1,7 +1,8 @@
-"""An answer in pieces → a model of transformers in a folder that writes just this answer, whatever it is asked.
+"""A transformers model in a folder that always writes the same answer, whatever the prompt.
 
-Strategy: each piece is a token, and the next token follows from the latest alone. Such a model can be written down: the
-embedding tells tokens apart, the layers add nothing, and the head gives each token its successor. All else is the library's own.
+Strategy: each piece is a token, and the next token follows from the latest alone. Such a model needs no training: the
+embedding distinguishes tokens, the layers add nothing, and the head gives each token its successor. Everything else is
+the library's own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from byte_tokenizer import byte_tokenizer
 def write_scripted_model(
     folder: Path, template: str, special: Sequence[str], *, last: str, pieces: Sequence[str]
 ) -> None:
-    """Write model and tokenizer. `last` is the token that every prompt ends in; the last piece, a special token, ends the answer."""
+    """Write model and tokenizer.
+
+    `last` is the last token of every prompt. The last piece, a special token, ends the answer.
+    """
     torch, transformers = importlib.import_module("torch"), importlib.import_module("transformers")
     tokenizer = byte_tokenizer(special, eos=pieces[-1], template=template)
     tokenizer.add_tokens([piece for piece in pieces if piece not in special])
@@ -34,7 +38,7 @@ def write_scripted_model(
             parameter.zero_()
         model.model.norm.weight.fill_(1.0)
         model.model.embed_tokens.weight.copy_(torch.eye(len(tokenizer)))
-        model.lm_head.weight[tokenizer.eos_token_id] = 0.1  # What follows any other token.
+        model.lm_head.weight[tokenizer.eos_token_id] = 0.1  # The successor of any other token.
         for token, following in pairwise(ids):
             model.lm_head.weight[following, token] = 1.0
     model.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""A gateway in this process, for tests: engines that say what they are told, and the vendors' clients in front."""
+"""A gateway in this process, for tests: scripted engines behind it and the vendors' clients in front."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ SHOWING = ChatTemplate.from_string(
     "{% if p.type == 'image' %}<|vision|>{% elif p.type == 'audio' %}<|sound|>{% else %}{{ p.text }}{% endif %}{% endfor %}"
     "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-"""A template that shows images and sounds."""
+"""A template that renders images and sounds."""
 RED = "data:image/png;base64,cmVk"
-"""An image, as far as anybody looks."""
+"""Minimal data of an image; nothing decodes it."""
 _STRICT: Any = {"api_key": "key", "max_retries": 0, "_strict_response_validation": True}
 _FINAL = {"Completions": "get_final_completion", "Responses": "get_final_response", "Messages": "get_final_message"}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -48,7 +48,7 @@ Said = str | Piece | EngineError | float
 
 
 class Told:
-    """An engine that gives these pieces, or raises the errors among them, the same for every job; or what a function says of a job."""
+    """An engine that returns these pieces or raises the errors among them. A function may choose them for each job."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Told:
         self.closed = 0
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces; a number is a pause in seconds."""
+        """Yield the pieces. A number is a pause in seconds."""
         self.jobs.append(job)
         self.asked.set()
         try:
@@ -82,23 +82,26 @@ class Told:
         return len(text.split())
 
     async def ready(self) -> str | None:
-        """Be ready."""
+        """Report readiness."""
         return None
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there are no resources."""
 
 
 _FIELDS = {kind: {field.name for field in fields(kind)} for kind in (Turns, Model)}
 
 
 def template(name: str = "") -> ChatTemplate:
-    """Return a template of the tests, or the one of the sampler."""
+    """Return a test template, or the sampler's template."""
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
 
 
 def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **settings: Any) -> Starlette:
-    """Return a gateway with one model, `m`, after this engine, the sampler by default; settings are its own, its turns' or the model's."""
+    """Return a gateway with one model, `m`, and this engine, by default the sampler.
+
+    Settings are for the gateway, its turns or the model.
+    """
     loaded = template(chat) if isinstance(chat, str) else chat
     of_turns, own = ({name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (Turns, Model))
     model = Model(name="m", turns=Turns(template=loaded, **of_turns), backend=engine or Sampler(), **own)
@@ -106,51 +109,51 @@ def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **setti
 
 
 def written(name: str, calls: Sequence[tuple[str, Any, str]]) -> str:
-    """Return an answer with these calls, each a name, its arguments and an id, as a template writes it."""
+    """Return a template's text for an answer with these calls, each a name, its arguments and an id."""
     return encode_answer(template(name).prepare(HELLO, tools=[TOOL]).format, calls=calls)
 
 
 def browser(application: Any) -> httpx2.AsyncClient:
-    """Return a plain HTTP client of a gateway in this process, for tests that do several things at once."""
+    """Return a plain HTTP client of a gateway in this process, for tests with concurrent requests."""
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=application), base_url="http://gateway")
 
 
 def asked(application: Any, method: str, path: str, **how: Any) -> httpx2.Response:
-    """Send one request to an application in this process, and return the answer."""
+    """Send one request to an application in this process, and return the response."""
     return TestClient(application, base_url="http://gateway").request(method, path, **how)
 
 
 def posted(application: Any, path: str, **how: Any) -> httpx2.Response:
-    """Send one request with a body to a gateway in this process, and return the answer."""
+    """Send one request with a body to a gateway in this process, and return the response."""
     return asked(application, "POST", path, **how)
 
 
 def openai_client(application: Any) -> openai.AsyncOpenAI:
-    """Return OpenAI's client, which validates strictly, for packages that do several things at once."""
+    """Return OpenAI's client with strict validation, for packages that use it concurrently."""
     return openai.AsyncOpenAI(base_url="http://gateway/v1", http_client=browser(application), **_STRICT)
 
 
 def openai_of(application: Any) -> Any:
-    """Return OpenAI's client, which validates strictly."""
+    """Return OpenAI's client with strict validation."""
     http = TestClient(application, base_url="http://gateway")
     return openai.OpenAI(base_url="http://gateway/v1", http_client=http, **_STRICT)
 
 
 def anthropic_of(application: Any) -> Any:
-    """Return Anthropic's client, which validates strictly."""
+    """Return Anthropic's client with strict validation."""
     http = TestClient(application, base_url="http://gateway")
     return anthropic.Anthropic(base_url="http://gateway", http_client=http, **_STRICT)
 
 
 def both(api: Any, *, streamed: Mapping[str, Any] | None = None, **request: Any) -> tuple[Any, Any]:
-    """Return a whole answer, and the one that a stream adds up to, as a client has validated them; `streamed` is for the stream alone."""
+    """Return a whole answer and an added-up stream, validated by a client; `streamed` applies only to the stream."""
     whole = api.create(model="m", **request)
     with api.stream(model="m", **request, **(streamed or {})) as events:
         return whole, getattr(events, _FINAL[type(api).__name__])()
 
 
 def metric(text: str, name: str, **labels: str) -> float | None:
-    """Return the number with these labels among metrics in Prometheus' text form; None where there is none."""
+    """Return the value with these labels among metrics in Prometheus' text format; None if missing."""
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     return next((sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)), None)
 

@@ -1,4 +1,4 @@
-"""The small model that `unrender serve --example-model` runs, for tests; they are skipped where it cannot be had."""
+"""The small model that `unrender serve --example-model` runs, for tests, which are skipped if it isn't available."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def path() -> Path:
 
 
 def served() -> Model:
-    """Return the model as a gateway takes it."""
+    """Return the model in the form that a gateway uses."""
     (model,) = read({"models": [{"backend": "gguf", "path": str(path()), "aliases": "*"}]}).models
     return model

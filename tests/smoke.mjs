@@ -1,5 +1,5 @@
-// tests/smoke.py on Pyodide, where its Python is not on the machine: node tests/smoke.mjs PYODIDE SITE-PACKAGES
-// PYODIDE is npm's package, unpacked; what is compiled in SITE-PACKAGES is left alone, so unrender's core is what runs.
+// Runs tests/smoke.py on Pyodide if that Python version isn't installed: node tests/smoke.mjs PYODIDE SITE-PACKAGES
+// PYODIDE is npm's unpacked package. Compiled modules in SITE-PACKAGES are ignored, so only unrender's core runs.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";

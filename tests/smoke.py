@@ -1,8 +1,9 @@
-"""An installed unrender, from outside the checkout → does it read, and does its extra import? Started by `scripts/release.py`.
+"""A smoke test of an installed unrender outside the checkout: parsing, and an extra's imports.
 
 python -I tests/smoke.py [EXTRA]
 
-Rules: the standard library and what the extra installs; nothing of the checkout is on the path.
+`scripts/release.py` starts it. Only the standard library and the extra's packages are used; nothing of the checkout is
+on the path.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TOOL = {
 
 
 def main(extra: str) -> None:
-    """Read an answer, import what the extra is for, and say so."""
+    """Parse an answer, import the extra's modules, and report success."""
     assert "site-packages" in (unrender.__file__ or ""), unrender.__file__
     assert unrender.__version__ == version("unrender"), version("unrender")
     for name in unrender.__all__:
@@ -56,7 +57,7 @@ def main(extra: str) -> None:
     )
     for module in MODULES[extra]:
         importlib.import_module(module)
-    if sys.platform != "emscripten":  # Nothing is started there.
+    if sys.platform != "emscripten":  # Nothing is started here.
         command_line()
     sys.stdout.write(
         f"{unrender.__version__} on {sys.version.split()[0]}: reads, and has {', '.join(MODULES[extra]) or 'its core'}\n"
@@ -64,7 +65,7 @@ def main(extra: str) -> None:
 
 
 def command_line() -> None:
-    """Run the installed command: it has its version without any extra, and names the extra that the rest needs."""
+    """Run the installed command: it prints its version without any extra, and names the missing extra otherwise."""
     command = str(Path(sys.executable).with_name("unrender"))
     for words in ([command], [sys.executable, "-I", "-m", "unrender"]):
         said = subprocess.run([*words, "--version"], check=True, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Feed outputs in chunks, and the few ways of cutting that tests over thousands of outputs can afford."""
+"""Ways to feed outputs in chunks, few enough for tests over thousands of outputs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def splits(text: str, seed: int = 0) -> Iterator[list[str]]:
 
 
 def fed(parser: Parser, chunks: Iterable[str]) -> list[Event]:
-    """Feed the chunks and finish; returns all events, as they came."""
+    """Feed the chunks and finish; return all events in order."""
     return [*fed_only(parser, chunks), *parser.finish()]
 
 
 def fed_only(parser: Parser, chunks: Iterable[str]) -> list[Event]:
-    """Feed the chunks, the output not being at its end; returns all events, as they came."""
+    """Feed the chunks without finishing; return all events in order."""
     return [event for chunk in chunks for event in parser.feed(chunk)]
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """Return the events with neighbouring pieces of the same text joined."""
+    """Return the events with adjacent pieces of the same text joined."""
     return list(joined_events(list(events)))

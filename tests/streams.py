@@ -1,4 +1,4 @@
-r"""A client's view of a stream, without any client: frames added up to the same answer as the whole response.
+r"""A client's view of a stream, without a client: frames that add up to the whole response.
 
 >>> chat = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n'
 >>> added_up("/v1/chat/completions", chat)
@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _ONCE = ("id", "type", "role", "index", "finish_reason")
-"""Fields that a later delta replaces; all other texts go on."""
+"""Fields that a later delta replaces. All other texts are appended."""
 _OWN = ("id", "call_id", "created_at", "completed_at", "usage", "index", "signature", "encrypted_content")
-"""Fields that differ between any two answers, or occur in a stream alone."""
+"""Fields that differ between any two answers, or occur only in a stream."""
 
 
 class Broken(Exception):
@@ -22,13 +22,13 @@ class Broken(Exception):
 
 
 def frames(text: str) -> list[dict[str, Any]]:
-    """Return the JSON of a stream's frames."""
+    """Return the JSON data of a stream's frames."""
     lines = (line.removeprefix("data: ") for line in text.split("\n") if line.startswith("data: "))
     return [json.loads(line) for line in lines if line != "[DONE]"]
 
 
 def added_up(path: str, text: str) -> Any:
-    """Return what a stream says, without what differs between any two answers. Raises `Broken` for one with an error."""
+    """Return the answer of a stream, without parts that always differ. Raises `Broken` for an error."""
     found = frames(text)
     if not found or any("error" in frame for frame in found) or not _ENDS[path](text, found):
         raise Broken(text[-500:])
@@ -36,12 +36,12 @@ def added_up(path: str, text: str) -> Any:
 
 
 def said(path: str, body: Mapping[str, Any]) -> Any:
-    """Return what a whole answer says, in the form of `added_up`."""
+    """Return a whole answer in the form of `added_up`."""
     return comparable(_SAID[path](body))
 
 
 def comparable(value: Any) -> Any:
-    """Return an answer without ids, costs, and what is empty."""
+    """Return an answer without ids, costs and empty values."""
     if isinstance(value, dict):
         found = {name: comparable(item) for name, item in value.items() if name not in _OWN}
         return {name: item for name, item in found.items() if item not in (None, "", [], {})}
@@ -112,4 +112,4 @@ _SAID: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "/v1/responses": lambda body: body,
 }
 STREAMED = tuple(_SAID)
-"""The paths that stream."""
+"""The paths that support streaming."""

@@ -1,4 +1,4 @@
-"""Data of tests: the rows of a file of JSON Lines, and the named values that a module of tests has in `corpus/support`."""
+"""Test data: rows of JSON Lines files, and the named values of a test module in `corpus/support`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def case_rows(path: Path) -> list[Any]:
 
 
 def table(name: str) -> dict[str, Any]:
-    """Return the values of `corpus/support/NAME.jsonl`: a row is a value under its name, or an entry of one that is a mapping."""
+    """Return the values of `corpus/support/NAME.jsonl`. A row is a named value, or an entry of a named mapping."""
     found: dict[str, Any] = {}
     for row in case_rows(CORPUS / "support" / f"{name}.jsonl"):
         for key, value in row.items():

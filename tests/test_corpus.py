@@ -1,6 +1,6 @@
-"""Behaviour as data: each row of `tests/corpus` holds, whatever is inside. One test for each property.
+"""Behaviour as data: the rows of `tests/corpus` hold, with one test for each property.
 
-A row that changes on purpose is written anew by `scripts/corpus.py`; the commit says why.
+`scripts/corpus.py` rewrites rows after an intended change; the commit gives the reason.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from unrender.testing import numbered_id
 
 FILES = sorted(ANSWERS.glob("*.jsonl"))
 STEPS = 12
-"""Instructions for a character, at most."""
+"""Maximum number of instructions per character."""
 WRITTEN = Policy(tool_calls="streamed", repair="none")
 UNREPAIRED = Policy(repair="none")
 FEW = 60
-"""Instructions that an answer takes however short it is."""
+"""Instructions that even the shortest answer needs."""
 
 META = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
 
@@ -39,12 +39,12 @@ each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 def readable(path: Path) -> list[Row]:
-    """Return the rows that no strict parser refuses."""
+    """Return the rows that no strict parser rejects."""
     return [row for row in rows(path) if "raises" not in row.data]
 
 
 def judged(row: Row) -> bool:
-    """Return whether `check_judged` reads the row: it feeds a text in chunks, to a copy and to a restored parser itself."""
+    """Return whether `check_judged` covers the row, since it feeds chunks, copies and restored parsers itself."""
     return row.usual and row.turn.grammar is None and not row.turn.prefill
 
 
@@ -54,7 +54,7 @@ def cuts(row: Row) -> list[int]:
 
 
 def test_every_row_has_its_place() -> None:
-    """A file is named after its format; a row says why it is there, and no other is the same."""
+    """A file is named after its format. A row has a reason, and no two rows are the same."""
     every = [row for path in FILES for row in rows(path)]
     kept = [json.dumps([row.name, {key: row.data[key] for key in row.data if key != "why"}]) for row in every]
 
@@ -65,14 +65,14 @@ def test_every_row_has_its_place() -> None:
 
 @each_file
 def test_a_text_is_read_as_the_row_says(path: Path) -> None:
-    """Events, failed calls and spans, or where a strict parser stops."""
+    """Events, failed calls and spans, or the place where a strict parser stops, are as in the row."""
     for row in rows(path):
         assert row.read([row.text]) == row.expected(), row
 
 
 @each_file
 def test_chunks_change_nothing(path: Path) -> None:
-    """Single characters, pieces, and random ones come to the same."""
+    """Single characters, pieces and random chunks give the same result."""
     for row in rows(path):
         others = () if judged(row) else (pieces(row.text, 1), random_pieces(row.text, 9, 1), ["", row.text, ""])
         for chunks in (pieces(row.text, 4), *others):
@@ -81,7 +81,7 @@ def test_chunks_change_nothing(path: Path) -> None:
 
 @each_file
 def test_a_copy_goes_on(path: Path) -> None:
-    """A copy reads on as its original would have, which reads something else meanwhile."""
+    """A copy continues as its original would, while the original reads something else."""
     for row in readable(path):
         for cut in cuts(row)[judged(row) * 2 :]:
             parser = row.parser()
@@ -94,7 +94,7 @@ def test_a_copy_goes_on(path: Path) -> None:
 
 @each_file
 def test_a_restored_parser_goes_on(path: Path) -> None:
-    """A parser that was saved as JSON and restored reads on as the first would have."""
+    """A parser saved as JSON and restored continues like the original."""
     for row in readable(path):
         for cut in cuts(row)[judged(row) + 1 :]:
             parser = row.parser()
@@ -105,7 +105,7 @@ def test_a_restored_parser_goes_on(path: Path) -> None:
 
 @each_file
 def test_deltas_add_up_to_the_message(path: Path) -> None:
-    """Events come in order, and what is streamed is the whole answer."""
+    """Events are in order, and the streamed parts add up to the whole answer."""
     for row in readable(path):
         parser = row.parser()
         events = [event for chunk in pieces(row.text, 3) for event in parser.feed(chunk)]
@@ -115,7 +115,7 @@ def test_deltas_add_up_to_the_message(path: Path) -> None:
 
 @each_file
 def test_a_strict_parser_stops_or_reads_the_same(path: Path) -> None:
-    """It stops at the same place in any chunks; what it does not refuse, it reads as others do."""
+    """A strict parser stops at the same place in any chunks. A text that it accepts is read as by other parsers."""
     for row in readable(path):
         if row.usual and not row.turn.prefill:
             check_strict(lambda row=row: row.turn.parser(strict=True, ids=numbered_id), row.text)  # type: ignore[misc]
@@ -123,7 +123,7 @@ def test_a_strict_parser_stops_or_reads_the_same(path: Path) -> None:
 
 @each_file
 def test_calls_given_as_they_are_written_are_the_same_calls(path: Path) -> None:
-    """A policy that gives calls at once gives the complete ones as the other does, at any chunks; it repairs fewer."""
+    """Streamed calls give the same complete calls as whole ones in any chunks, but fewer are repaired."""
     for row in readable(path):
         if row.usual:
             message = check(lambda row=row: row.turn.parser(policy=WRITTEN, ids=numbered_id), row.text)  # type: ignore[misc]
@@ -136,7 +136,7 @@ def test_calls_given_as_they_are_written_are_the_same_calls(path: Path) -> None:
 
 @each_file
 def test_the_judge_finds_nothing_lost(path: Path) -> None:
-    """Spans cover the text and say what became of it; each way of feeding comes to the same."""
+    """Spans cover the text and account for all of it. Each way of feeding gives the same result."""
     for row in rows(path):
         if judged(row):
             check_judged(row.turn, row.text, 1)
@@ -144,7 +144,7 @@ def test_the_judge_finds_nothing_lost(path: Path) -> None:
 
 @each_file
 def test_spans_are_final_as_they_are_given(path: Path) -> None:
-    """No span that was given changes later but for the last, which may grow."""
+    """No returned span changes later, except for the last one, which may grow."""
     for row in readable(path):
         parser, seen = row.parser(), []
         for piece in pieces(row.text, 5):
@@ -156,7 +156,7 @@ def test_spans_are_final_as_they_are_given(path: Path) -> None:
 
 @each_file
 def test_work_is_linear(path: Path) -> None:
-    """Instructions are bounded by the length of the text, at any chunks."""
+    """The number of instructions is limited by the length of the text, in any chunks."""
     for row in readable(path):
         for size in (1, len(row.text) or 1):
             parser = row.parser()
@@ -167,7 +167,7 @@ def test_work_is_linear(path: Path) -> None:
 @pytest.mark.engine
 @each_file
 def test_the_grammar_allows_what_the_row_says(path: Path) -> None:
-    """The turn's grammar, as the engine reads it, accepts the text or does not."""
+    """The turn's grammar, read by the engine, accepts the text if the row expects it."""
     for row in rows(path):
         if "written" in row.data:
             assert row.allowed() is row.data["written"], row
@@ -179,14 +179,14 @@ each_slice = pytest.mark.parametrize("at", range(SLICES))
 
 @each_slice
 def test_a_schema_is_read_as_the_row_says(at: int) -> None:
-    """Its shape and what is lost of it, or the error that names the place."""
+    """A schema has the expected shape and losses, or an error that names the place."""
     for row in schema_rows()[at::SLICES]:
         assert read(row) == expected(row), row["why"]
 
 
 @each_slice
 def test_what_is_generated_is_admitted(at: int) -> None:
-    """Typing of arguments agrees with their generation, and refuses the same values as another judge of the schema."""
+    """Typing of arguments agrees with their generation, and rejects the same values as a schema validator."""
     for row in schema_rows()[at::SLICES]:
         if "error" in row:
             continue
@@ -203,7 +203,7 @@ def test_what_is_generated_is_admitted(at: int) -> None:
 @pytest.mark.engine
 @each_slice
 def test_every_dialect_accepts_what_the_row_says(at: int) -> None:
-    """The engine that reads a dialect takes the accepted values, and refuses the others."""
+    """The engine of each dialect accepts the row's accepted values and rejects the others."""
     for row in schema_rows()[at::SLICES]:
         for dialect, accepts in readers(row["schema"]) if {"accepts", "rejects"} & set(row) else ():
             found = {
@@ -222,12 +222,12 @@ TEMPLATES = rows_of(ANALYSIS)
 
 @pytest.mark.parametrize("row", TEMPLATES, ids=lambda row: row.get("why") or row["frame"])
 def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
-    """The format that is derived from a template and, of a row with a template of its own, what else was learnt."""
+    """A template has the expected format and, in a row with its own template, the other expected results."""
     assert derived(row) == {key: row[key] for key in DERIVED if key in row}
 
 
 def test_every_case_is_asked() -> None:
-    """Each row beside tests names one of them that asks its rows."""
+    """Each row next to tests names a test that uses its rows."""
     for path in Path(__file__).parent.rglob("cases.jsonl"):
         asked = "\n".join(test.read_text(encoding="utf-8") for test in path.parent.glob("test_*.py"))
         lost = {row["test"] for row in case_rows(path) if f"@cases\ndef test_{row['test']}(" not in asked}

@@ -1,13 +1,13 @@
-"""Documentation into a test run: every code block of README.md and docs/ does what the page says.
+"""Documentation as tests: every code block of README.md and docs/ does what the page says.
 
-Rules, for who writes a page:
+Rules for authors of pages:
 - A `python` block is executed; one with `>>>` is a doctest. A page's blocks share their names, in order.
-- A `console` block is a session: `$ unrender …` or `$ pytest …` is run and its output compared, `...` stands for
-  anything.
+- A `console` block is a session: `$ unrender …` or `$ pytest …` is run and its output compared; `...` matches anything.
   `< FILE`, `> FILE`, `$ export NAME=VALUE` and `$ echo $?` work as in a shell.
-- A block after `<!-- file: NAME -->` is written to that file first; what few need to see is in `<details markdown="1">`.
-  Nothing that an example needs is hidden from readers. Every page has a folder of its own.
-- A `python` block that imports a library of `HEAVY` is skipped where that isn't installed (`scripts/run.py tables` has them).
+- A block after `<!-- file: NAME -->` is first written to that file. Files that few readers need are in `<details
+  markdown="1">`. Readers can see every file that an example needs. Every page has its own folder.
+- A `python` block that imports a library of `HEAVY` is skipped if it isn't installed (`scripts/run.py tables` has
+  them).
 - `sh`, `text` and other blocks are only shown.
 """
 
@@ -47,7 +47,7 @@ OPTIONS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block of a page: `line` is where its code begins."""
+    """A fenced block of a page; `line` is the first line of its code."""
 
     language: str
     code: str
@@ -68,7 +68,7 @@ def relative(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def untouched() -> Iterator[None]:
-    """Undo what a page does to the environment and to unrender's loggers."""
+    """Restore the environment and unrender's loggers after a page."""
     with patch.dict(os.environ):
         yield
     logging.getLogger("unrender").setLevel(logging.NOTSET)
@@ -87,7 +87,7 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link of the page leads to a file of the repository."""
+    """Every relative link of the page points to a file of the repository."""
     targets = [match["target"] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
 
     assert [target for target in targets if not (page.parent / target).exists()] == []
@@ -95,7 +95,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_links_lead_to_headings(page: Path) -> None:
-    """Every anchor in a link of the page is that of a heading, as GitHub names it and the site does."""
+    """Every anchor in the page's links belongs to a heading, under the name that GitHub and the site use."""
     links = [match.groups() for match in LINK.finditer(page.read_text(encoding="utf-8")) if match["anchor"]]
 
     assert [link for link in links if link[1] not in anchors((page.parent / link[0]) if link[0] else page)] == []
@@ -111,7 +111,7 @@ def test_code_fits_the_page(page: Path) -> None:
 
 
 def test_errors_are_worded_as_the_page_says() -> None:
-    """Each text of the page of errors is in the source, but for what differs from case to case."""
+    """Each text on the page of errors is in the source, apart from its variable parts."""
     page = (ROOT / "docs" / "howto" / "debug.md").read_text(encoding="utf-8").partition("## Error messages")[2]
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     source = re.sub(r'"\s*\n\s*f?"', "", source)
@@ -186,7 +186,7 @@ def run(command: str) -> tuple[str, int]:
 
 
 def run_pytest(words: list[str]) -> tuple[str, int]:
-    # Other plug-ins that are installed beside ours take seconds to load.
+    # Other installed plug-ins take seconds to load.
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "unrender.testing.plugin", *words]
     environment = os.environ | {"COLUMNS": "80", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -17,7 +17,7 @@ MODULES = ["unrender", *(module.name for module in pkgutil.walk_packages(unrende
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_exported_name_is_there(name: str) -> None:
-    """Each name in a module's `__all__` can be imported from it, and is there once."""
+    """Each name in a module's `__all__` can be imported from it, and is listed once."""
     module = imported(name)
     exported = getattr(module, "__all__", [])
 
@@ -27,7 +27,7 @@ def test_every_exported_name_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("heavy", ["jinja2", "click", "huggingface_hub", "importlib.metadata"])
 def test_import_is_light(heavy: str) -> None:
-    """`import unrender` loads neither Jinja nor any extra before it is needed."""
+    """`import unrender` loads neither Jinja nor an extra before it's needed."""
     code = f"import sys, unrender; sys.exit({heavy!r} in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

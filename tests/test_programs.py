@@ -1,4 +1,4 @@
-"""The programs that users write, as the design has them: mypy reads this module with all its checks, as it reads a user's."""
+"""Programs as users write them. mypy checks this module with all its checks, as in a user's project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"get_weather": lambda city: {"city":
 
 
 def generated(_: str) -> Iterator[str]:
-    """Stand in for an engine: yield an answer in chunks."""
+    """Yield an answer in chunks, as a fake engine."""
     yield from (CALL[at : at + 7] for at in range(0, len(CALL), 7))
 
 
@@ -66,7 +66,7 @@ def test_an_answer_is_read_whole_or_in_chunks() -> None:
 
 
 def test_calls_are_answered_and_the_conversation_goes_on() -> None:
-    """Execute the calls, and ask for the next answer: the prompt begins with the last one and the model's own text."""
+    """Execute the calls, and request the next answer. The prompt starts with the last one and the model's own text."""
     turn = ChatTemplate.from_file(PATH).prepare(MESSAGES, tools=TOOLS)
     text = "".join(generated(turn.prompt))
     calls = turn.parse(text).tool_calls
@@ -79,7 +79,7 @@ def test_calls_are_answered_and_the_conversation_goes_on() -> None:
 
 
 def test_a_prompt_is_rendered_elsewhere() -> None:
-    """Read the answer to a prompt that an engine rendered, chunk by chunk."""
+    """Read the answer to a prompt rendered by an engine, chunk by chunk."""
     template = ChatTemplate.from_file(PATH)
     prompt = template.prepare(MESSAGES, tools=TOOLS).prompt
     parser = template.prepare_rendered(prompt, tools=TOOLS).parser()

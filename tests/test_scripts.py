@@ -1,4 +1,4 @@
-"""The set-up scripts: what is fetched is what the manifest names, and nothing else."""
+"""The setup scripts download only what the manifest lists."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ MANIFEST = tomllib.loads(fetch.MANIFEST.read_text(encoding="utf-8"))
 
 
 def known_templates() -> list[Path]:
-    """Return the vendors' templates at hand that the manifest names."""
+    """Return the available vendors' templates that the manifest lists."""
     return [path for path in vendor_templates().values() if path.name in MANIFEST["templates"]]
 
 
 def archive(folder: Path, files: dict[str, bytes]) -> Path:
-    """Return a source distribution that holds these files."""
+    """Return a source distribution with these files."""
     path = folder / "package-1.0.tar.gz"
     with tarfile.open(path, "w:gz") as opened:
         for name, data in files.items():
@@ -54,7 +54,7 @@ def digest(data: bytes) -> str:
 
 
 def test_takes_what_the_manifest_names(tmp_path: Path) -> None:
-    """Of an archive, the named files of the named folder are taken, and no others."""
+    """The listed files of the listed folder are extracted from an archive, and no others."""
     files = {f"{FOLDER}/a.jinja": b"A", f"{FOLDER}/b.jinja": b"B", "elsewhere/a.jinja": b"not A", "setup.py": b"no"}
 
     fetch.extract_templates(archive(tmp_path, files), FOLDER, {"a.jinja": digest(b"A")}, tmp_path / "cache")
@@ -63,7 +63,7 @@ def test_takes_what_the_manifest_names(tmp_path: Path) -> None:
 
 
 def test_refuses_other_content(tmp_path: Path) -> None:
-    """A file whose digest is another one is refused, by name, and not kept."""
+    """A file with another digest is rejected with its name, and not kept."""
     path = archive(tmp_path, {f"{FOLDER}/a.jinja": b"changed"})
 
     with pytest.raises(fetch.FetchError, match="a.jinja: expected sha256"):
@@ -73,21 +73,21 @@ def test_refuses_other_content(tmp_path: Path) -> None:
 
 
 def test_says_what_is_missing(tmp_path: Path) -> None:
-    """A file that the archive lacks is named."""
+    """The error names a file that is missing from the archive."""
     with pytest.raises(fetch.FetchError, match="a.jinja"):
         fetch.extract_templates(archive(tmp_path, {}), FOLDER, {"a.jinja": digest(b"A")}, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
 def test_template_is_the_one_of_the_manifest(path: Path) -> None:
-    """A vendor's template has the digest of the manifest, wherever it was found."""
+    """A vendor's template has the manifest's digest, wherever it was found."""
     assert digest(path.read_bytes()) == MANIFEST["templates"][path.name]
 
 
 @pytest.mark.few(24)
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
 def test_gallery_shows_what_is_derived_now(path: Path) -> None:
-    """A model's picture in the gallery is that of the format that analysis finds now."""
+    """A model's picture in the gallery shows the format that analysis derives now."""
     kept = json.loads(reference.GALLERY.read_text(encoding="utf-8"))[path.stem]
 
     shown = reference.picture(path)
@@ -99,7 +99,7 @@ def test_gallery_shows_what_is_derived_now(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["NousResearch-Hermes-4-14B", "Qwen3-Coder"])
 def test_a_sketch_has_the_picture_that_it_was_made_of(name: str) -> None:
-    """A template of our own is found for calls in JSON, and for calls with marked arguments."""
+    """The sketch finder returns a template of our own for calls in JSON, and one for calls with marked arguments."""
     kept = json.loads(reference.GALLERY.read_text(encoding="utf-8"))[name]
 
     assert kept["sketch"]
@@ -108,7 +108,7 @@ def test_a_sketch_has_the_picture_that_it_was_made_of(name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(reference.SKETCHES.glob("*.jinja")), ids=lambda path: path.stem)
 def test_a_sketch_by_hand_has_the_picture_of_its_model(path: Path) -> None:
-    """A sketch that was written by hand has the same parts in the same order as the model's own template."""
+    """A handwritten sketch has the same parts in the same order as the model's own template."""
     kept = json.loads((environment.ROOT / "docs" / "reference" / "gallery.json").read_text(encoding="utf-8"))[path.stem]
 
     drawn = [[part[:2] for part in row] for row in reference.picture(path)["rows"]]
@@ -118,14 +118,14 @@ def test_a_sketch_by_hand_has_the_picture_of_its_model(path: Path) -> None:
 
 
 def test_table_replaces_the_one_before() -> None:
-    """A table goes between the marks of the page, and what was there goes."""
+    """A table replaces the previous text between the marks of the page."""
     page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
 
     assert reference.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
 
 
 def test_every_task_names_what_is_there() -> None:
-    """Each task's environment is in the table, its scripts and tests are in the checkout, and four environments are enough."""
+    """Each task names a known environment and existing scripts and tests, and there are at most four environments."""
     words = {word for task in run.TASKS.values() for command in task.commands for word in command}
     files = {word for word in words if word.startswith(("scripts/", "tests/", "benchmarks/", "deploy/", ".ci/"))}
 
@@ -135,7 +135,7 @@ def test_every_task_names_what_is_there() -> None:
 
 
 def test_there_are_few_scripts() -> None:
-    """Fifteen scripts can be known; each is run by a task, or a part of one that is."""
+    """There are at most fifteen scripts, each run by a task or part of a script that is."""
     scripts = {path.stem: path.read_text(encoding="utf-8") for path in SCRIPTS.glob("*.py")}
     named = " ".join(word for task in run.TASKS.values() for command in task.commands for word in command)
     imported = " ".join(scripts.values())
@@ -149,7 +149,7 @@ def test_there_are_few_scripts() -> None:
 
 
 def test_a_task_runs_its_commands_up_to_the_first_that_fails(capfd: pytest.CaptureFixture[str]) -> None:
-    """The last one gets what follows on the command line; variables and paths know the checkout."""
+    """A task stops at the first failure. Its last command gets the remaining arguments; variables are expanded."""
     say = ["python3", "-c", "import os, sys; print(os.environ['PLACE'], *sys.argv[1:]); sys.exit('fail' in sys.argv)"]
     task = run.Task(what="", takes="", commands=[[*say, "one"], [*say, "{root}"]], variables={"PLACE": "in {root}"})
     broken = run.Task(what="", takes="", commands=[[*say, "fail"], say], variables={"PLACE": ""})
@@ -160,7 +160,7 @@ def test_a_task_runs_its_commands_up_to_the_first_that_fails(capfd: pytest.Captu
 
 
 def test_an_environment_is_set_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pip is called for what is new alone: once for the environment, and once for what a task adds."""
+    """Pip runs only for new requirements: once for the environment, and once for a task's additions."""
     called: list[list[str]] = []
     monkeypatch.setattr(environment.Environment, "pip", lambda _self, arguments, _variables: called.append(arguments))
     monkeypatch.setattr(venv, "create", lambda folder, **_: folder.mkdir(exist_ok=True))
@@ -174,7 +174,7 @@ def test_an_environment_is_set_up_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_test_suite_of_one_draft_is_taken(tmp_path: Path) -> None:
-    """Of the source distribution only the tests of the draft are kept, without its optional ones, and the remotes."""
+    """From the source distribution, only the draft's required tests and the remotes are kept."""
     files = {f"{fetch.SUITE_FOLDER}/{name}": b"[]" for name in ("not.json", "README.md", "optional/format.json")}
     others = {"json/tests/draft7/not.json": b"{}", "json/remotes/folder/integer.json": b"{}"}
 
@@ -185,13 +185,13 @@ def test_the_test_suite_of_one_draft_is_taken(tmp_path: Path) -> None:
 
 
 def test_an_archive_without_tests_is_an_error(tmp_path: Path) -> None:
-    """A source distribution that no longer holds the tests is said to."""
+    """A source distribution without the tests is an error."""
     with pytest.raises(fetch.FetchError, match=r"package-1.0.tar.gz has no tests in json/tests/draft2020-12"):
         fetch.extract_suite(archive(tmp_path, {"README.md": b""}), tmp_path / "suite")
 
 
 def test_a_mutant_changes_one_place() -> None:
-    """Every mutant compiles to other code than the module's own, and the tree is whole again after each."""
+    """Every mutant compiles to different code than the original, and the tree is restored after each."""
     source = (
         "LIMIT = 3\n\ndef cut(texts, size=1):\n    '''Say nothing of this.'''\n    found = [text[size:].strip() for text in texts if text]\n"
         "    return found if len(found) < LIMIT and not size else max(found)\n"
@@ -209,14 +209,14 @@ def test_a_mutant_changes_one_place() -> None:
 
 
 def test_mutants_are_taken_from_modules_that_exist() -> None:
-    """No entry of the table outlives its folder."""
+    """Each entry of the table names an existing folder."""
     assert [
         name for name in mutants.TARGETS if not all(path.exists() for path in mutants.files([name]) or [Path("/none")])
     ] == []
 
 
 def test_the_release_has_one_version() -> None:
-    """The package, the citation and the newest section of the changelog name the same release."""
+    """The package, the citation and the newest section of the changelog have the same version."""
     citation = (environment.ROOT / "CITATION.cff").read_text(encoding="utf-8")
     changelog = (environment.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.findall(r"^## (\S+) \(", changelog, re.MULTILINE)[0]
@@ -227,7 +227,7 @@ def test_the_release_has_one_version() -> None:
 
 
 def test_the_changelog_is_short() -> None:
-    """A changelog that people read has at most 120 lines, and a table of old and new names."""
+    """The changelog has at most 120 lines, and a table of old and new names."""
     changelog = (environment.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
     assert len(changelog.splitlines()) <= 120
@@ -236,7 +236,7 @@ def test_the_changelog_is_short() -> None:
 
 
 def test_workflows_use_actions_by_their_digests() -> None:
-    """A tag of another repository may move; what runs with our rights is one commit, and the comment says which release."""
+    """Actions are pinned by commit, since a tag of another repository may move. The comment names the release."""
     lines = [
         line
         for path in (environment.ROOT / ".github" / "workflows").glob("*.yml")
@@ -249,7 +249,7 @@ def test_workflows_use_actions_by_their_digests() -> None:
 
 
 def test_a_section_ends_before_the_next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notes are those of one release; one that is not in the changelog is named."""
+    """Release notes cover one release. A release that is missing from the changelog is an error with its name."""
     (tmp_path / "CHANGELOG.md").write_text("# C\n\n## 2.0.0 (now)\n\nNew.\n\n## 1.0.0 (then)\n\nOld.\n")
     monkeypatch.setattr(release, "ROOT", tmp_path)
 
@@ -259,7 +259,7 @@ def test_a_section_ends_before_the_next_release(tmp_path: Path, monkeypatch: pyt
 
 
 def test_examples_are_modules(tmp_path: Path) -> None:
-    """The documentation's Python becomes a module for each page, sessions without their prompts."""
+    """The Python of each documentation page becomes a module, without the prompts of sessions."""
     release.examples(tmp_path / "examples")
 
     modules = {path.stem: ast.parse(path.read_text("utf-8")) for path in (tmp_path / "examples").glob("*.py")}
@@ -269,7 +269,7 @@ def test_examples_are_modules(tmp_path: Path) -> None:
 
 
 def wheel_and_source(folder: Path, *, more: str = "", needs: str = "jinja2>=3") -> None:
-    """Write archives that hold what they must, and one file more."""
+    """Write archives with the required files and one more file."""
     package = environment.ROOT / "src" / "unrender"
     files = {f"unrender/{path.relative_to(package).as_posix()}" for path in package.rglob("*") if path.is_file()}
     with zipfile.ZipFile(folder / "unrender-1-py3-none-any.whl", "w") as wheel:
@@ -284,7 +284,7 @@ def wheel_and_source(folder: Path, *, more: str = "", needs: str = "jinja2>=3") 
 
 
 def test_what_was_built_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Archives that hold what they must pass."""
+    """Archives with the required files pass."""
     wheel_and_source(tmp_path)
 
     release.contents(str(tmp_path))
@@ -294,7 +294,7 @@ def test_what_was_built_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @cases
 def test_what_must_not_be_published_is_named(tmp_path: Path, wrong: dict[str, str], said: str) -> None:
-    """Foreign files, compiled ones, and a second dependency of the core stop a release."""
+    """Foreign files, compiled files, and a second dependency of the core stop a release."""
     wheel_and_source(tmp_path, **wrong)
 
     with pytest.raises(SystemExit, match=said):
@@ -310,7 +310,7 @@ SETTINGS = {
 
 
 def test_a_release_says_where_the_project_is(tmp_path: Path) -> None:
-    """The settings go into the metadata, into SECURITY.md, and before each link of the README; nothing relative is left."""
+    """The settings go into the metadata, SECURITY.md, and each link of the README. No relative link is left."""
     for file in ("pyproject.toml", "README.md", "SECURITY.md"):
         (tmp_path / file).write_text((environment.ROOT / file).read_text(encoding="utf-8"), encoding="utf-8")
 
@@ -328,7 +328,7 @@ def test_a_release_says_where_the_project_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_that_is_none_stops_a_release(tmp_path: Path, name: str) -> None:
-    """A setting that is no address is refused, and the error says what is expected."""
+    """A setting that isn't an address is rejected, and the error gives the expected form."""
     with pytest.raises(SystemExit, match=f"release: expected .*{name}: "):
         release.settle(tmp_path, {**SETTINGS, name: "me"})
 
@@ -348,7 +348,7 @@ def test_a_tag_insists_on_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
-    """A table is written; a licence that is not permissive, or none, stops a release."""
+    """A table is written. A licence that is missing or not permissive stops a release."""
     part = {"name": "a", "version": "1", "licenses": [{"license": {"id": "MIT"}}]}
     bill, out = tmp_path / "sbom.json", tmp_path / "licences.md"
 
@@ -364,7 +364,7 @@ def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
 
 
 def run_tests_script() -> ModuleType:
-    """Return scripts/test.py, whose name is a package's of the standard library."""
+    """Return scripts/test.py, whose name is also a package of the standard library."""
     spec = importlib.util.spec_from_file_location("run_tests", SCRIPTS / "test.py")
     assert spec is not None
     assert spec.loader is not None
@@ -374,7 +374,7 @@ def run_tests_script() -> ModuleType:
 
 
 def test_all_tests_are_run_when_asked_for() -> None:
-    """`--all` selects nothing; what is named is handed on; without either, the short run has all unit tests."""
+    """`--all` runs everything. Named tests are passed on. Otherwise, the short run has all unit tests."""
     script = run_tests_script()
     everything, named, short = (script.pytest_arguments(words) for words in (["--all", "-x"], ["a.py", "-x"], []))
 
@@ -385,14 +385,14 @@ def test_all_tests_are_run_when_asked_for() -> None:
 
 
 def test_changed_tests_are_in_the_short_run(tmp_path: Path) -> None:
-    """A test beside the unit tests is run when it differs from main, or is new; what was removed is not."""
+    """A test outside the unit tests is run if it's new or differs from main; a deleted test isn't."""
     script = run_tests_script()
 
     def git(*words: str) -> None:
         identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
 
-    assert script.changed_files(tmp_path) == []  # Nothing that git knows.
+    assert script.changed_files(tmp_path) == []  # A file that git doesn't know.
     (tmp_path / "tests").mkdir()
     for name in ("same", "changed", "removed"):
         (tmp_path / "tests" / f"test_{name}.py").write_text(name)

@@ -1,4 +1,4 @@
-"""The documentation site and the README's pictures: current, whole, and linked, without building the site."""
+"""The documentation site and the README's pictures are current, complete and linked, without a build."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from drawings import Drawing, roles
 from environment import ROOT
 
 import unrender
-from unrender.analysis import Capabilities
-from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
+from unrender.format.picture import pictures
 from unrender.formats import declared_formats
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
@@ -33,21 +32,21 @@ LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 @pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.stem)
 def test_tables_are_those_of_the_results(page: Path) -> None:
-    """The tables of measurements are what benchmarks/figures.py writes from benchmarks/results."""
+    """The measurement tables equal the output of benchmarks/figures.py for benchmarks/results."""
     text = page.read_text(encoding="utf-8")
     assert text == figures.written(text, figures.results()), "run `python3 scripts/run.py figures --tables`"
 
 
 @pytest.mark.parametrize("name", drawings.PICTURES)
 def test_pictures_are_current(name: str) -> None:
-    """Each picture in docs/images is what scripts/drawings.py draws."""
+    """Each picture in docs/images equals the output of scripts/drawings.py."""
     current = (drawings.FOLDER / name).read_text(encoding="utf-8") == drawings.PICTURES[name]()
 
     assert current, "what is drawn has changed: run `python scripts/drawings.py`"
 
 
 def test_the_readme_is_short() -> None:
-    """A README that is read has about a hundred lines of text, and twelve links to the documentation."""
+    """The README has about a hundred lines of text, and twelve links to the documentation."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
 
     assert len([line for line in text.splitlines() if line]) <= 100
@@ -55,7 +54,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """Pages that were written, and those that are generated, are listed once; but for those that show a file."""
+    """Handwritten and generated pages are listed once, except for those that show a file."""
     pages = WRITTEN | {page for page in GENERATED if not page.startswith(f"{website.SHOWN}/")}
 
     assert sorted(LISTED) == sorted(pages)
@@ -63,7 +62,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 @pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
 def test_links_lead_to_pages(page: str) -> None:
-    """Every link of a page leads to a page or a file of the site."""
+    """Every link of a page points to a page or a file of the site."""
     text = website.for_site((ROOT / website.source_of(page)).read_text(encoding="utf-8"), page)
     text += website.words() if page == "glossary.md" else ""
     targets = {posixpath.normpath(posixpath.join(posixpath.dirname(page), found)) for found in LINK.findall(text)}
@@ -72,7 +71,7 @@ def test_links_lead_to_pages(page: str) -> None:
 
 
 def test_links_between_files_become_links_between_pages() -> None:
-    """From docs, from the root, and to files that are shown; anchors stay, other sites and pictures are left alone."""
+    """Links from docs, from the root, and to shown files are converted. Anchors, external links and pictures stay."""
     from_docs = "[a](../../CHANGELOG.md) [b](security.md#top) [c](../../src/unrender/turn.py) [d](https://e.org/x.md)"
     from_root = "[a](docs/tutorial.md) ![b](docs/images/answer.svg)"
 
@@ -84,14 +83,14 @@ def test_links_between_files_become_links_between_pages() -> None:
 
 @pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
 def test_no_file_is_hidden(page: str) -> None:
-    """A reader can see all files that an example reads: none lies in a comment."""
+    """Readers can see all files that an example reads: none is in a comment."""
     assert not re.search(
         r"^<!-- file: \S+\n", (ROOT / website.source_of(page)).read_text(encoding="utf-8"), re.MULTILINE
     )
 
 
 def test_a_files_name_is_the_title_of_its_block() -> None:
-    """A file that a page shows bears its name."""
+    """The block of a file that a page shows has the file's name as its title."""
     text = "<!-- file: b.json -->\n\n```json\n{}\n```\n"
 
     assert website.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
@@ -114,7 +113,7 @@ def test_a_files_name_is_the_title_of_its_block() -> None:
     ],
 )
 def test_markdown_that_is_not_rendered_is_found(html: str, found: list[str]) -> None:
-    """HTML that still contains Markdown, or a tag from a broken code span, is reported. Code and shown answers aren't."""
+    """Leftover Markdown in HTML, or a tag from a broken code span, is reported. Code and shown answers aren't."""
     assert website.leftovers(html) == found
 
 
@@ -130,19 +129,19 @@ def test_markdown_that_is_not_rendered_fails_the_build(caplog: pytest.LogCapture
 
 
 def test_examples_of_docstrings_are_code() -> None:
-    """Each example is fenced, up to the empty line after it."""
+    """Each example is fenced up to the next empty line."""
     assert website.fenced("One.\n\n>>> 1\n1\n\nTwo.\n\n>>> 2\n2") == (
         "One.\n\n```pycon\n>>> 1\n1\n```\n\nTwo.\n\n```pycon\n>>> 2\n2\n```"
     )
 
 
 def test_a_file_that_holds_fences_is_shown_whole() -> None:
-    """The fence around a file is longer than any in it."""
+    """The fence around a file is longer than any fence in it."""
     assert website.shown("tests/test_site.py").count("`" * 4) == 2
 
 
 def test_every_word_of_the_format_has_a_meaning() -> None:
-    """No value of a Format's enums is left unexplained."""
+    """Every value of a Format's enums has a description."""
     silent = [
         (kind.__name__, name)
         for kind in website.FORMAT
@@ -154,10 +153,10 @@ def test_every_word_of_the_format_has_a_meaning() -> None:
 
 
 def test_a_format_is_a_row_of_parts() -> None:
-    """Each part has its role's colour, is escaped, and names its field; a line break is an arrow."""
+    """Each part has its role's colour, is escaped, and names its field. A line break is an arrow."""
     (template,) = [path for path in website.own() if path.stem == "plain"]
 
-    assert website.row(pictures(Format(turn=TurnTexts(end="<e>\n")), Capabilities())[0]) == (
+    assert website.row(pictures(Format(turn=TurnTexts(end="<e>\n")))[0]) == (
         '<div class="answer" tabindex="0" data-search-exclude><span class="p-content slot" title="content">content</span>'
         '<span class="p-marker" title="turn.end">&lt;e&gt;↵</span></div>'
     )
@@ -165,14 +164,14 @@ def test_a_format_is_a_row_of_parts() -> None:
 
 
 def test_declared_formats_are_in_the_gallery() -> None:
-    """Each is there with its reason, and with every syntax that it reads besides."""
+    """Each declared format is there with its reason and with every additional syntax that it reads."""
     shown = "".join(website.declared())
 
     assert [found.name for found in declared_formats() if f">{found.name}</h4>" not in shown] == []
 
 
 def test_the_gallery_has_every_template_once() -> None:
-    """Each template is a row of its vendor's group, with its picture and its checks; no vendor is without one."""
+    """Each template is a row of its vendor's group, with its picture and its checks. Every vendor has a template."""
     groups = list(website.models())
     shown = "".join(groups)
 
@@ -186,7 +185,7 @@ def test_the_gallery_has_every_template_once() -> None:
 
 
 def test_every_vendor_is_named() -> None:
-    """Each name in the table of vendors is that of a template, and no template is left out."""
+    """Each name in the table of vendors belongs to a template, and no template is missing."""
     listed = {name for models in website.VENDORS.values() for model in models for name in website._names(model)}
     names = {name.removesuffix("-tool_use") for name in website.kept()}
 
@@ -195,7 +194,7 @@ def test_every_vendor_is_named() -> None:
 
 
 def test_pages_count_the_templates_that_pass() -> None:
-    """The figure on the home page, in the README and in the comparison is that of the gallery's data."""
+    """The figure on the home page, in the README and in the comparison equals the gallery's data."""
     passing = sum(not found["failed"] for found in website.kept().values())
     pages = [(ROOT / name).read_text("utf-8") for name in ("README.md", "docs/index.md", "docs/explanation/why.md")]
 
@@ -205,7 +204,7 @@ def test_pages_count_the_templates_that_pass() -> None:
 
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/explanation/why.md"])
 def test_pages_state_each_systems_own_count(name: str) -> None:
-    """Pages that compare our result in CanIToolCall list the most common engines, with their results and number of outputs."""
+    """Pages with our CanIToolCall result list the most common engines with their results and numbers of outputs."""
     text = " ".join((ROOT / name).read_text("utf-8").split())
     suite = figures.results()["suite"]["total"]
 
@@ -214,7 +213,7 @@ def test_pages_state_each_systems_own_count(name: str) -> None:
 
 
 def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
-    """Each model that it names is a heading there."""
+    """Each model on the home page is a heading in the gallery."""
     named = re.findall(r"gallery\.html#([\w-]+)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
     shown = "".join(website.models())
 
@@ -223,7 +222,7 @@ def test_the_home_page_leads_to_rows_of_the_gallery() -> None:
 
 
 def test_the_film_shows_the_answers_of_the_gallery() -> None:
-    """Each model's answer is in the format that was derived from its template, with all slots filled and one call."""
+    """Each model's answer is in the format derived from its template, with all slots filled and one call."""
     shown = website.film()
 
     assert shown.count("<option>") == shown.count('class="home-out"') == len(website.FILMED)
@@ -233,7 +232,7 @@ def test_the_film_shows_the_answers_of_the_gallery() -> None:
 
 
 def test_a_release_names_the_repository_to_install_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The home page's install line works in a checkout, or anywhere if the repository's address is known."""
+    """The home page's install line works in a checkout, or anywhere once the repository's address is known."""
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
     monkeypatch.delenv("UNRENDER_REPOSITORY", raising=False)
@@ -243,7 +242,7 @@ def test_a_release_names_the_repository_to_install_from(monkeypatch: pytest.Monk
 
 
 def test_old_addresses_lead_to_pages() -> None:
-    """Each page that another has taken in leads to a heading there, and is gone itself."""
+    """Each merged page redirects to a heading of the page that contains it now, and no longer exists."""
     pages = {old: new.partition("#") for old, new in website.REDIRECTS.items()}
     texts = {
         old: (ROOT / "docs" / page.replace(".html", ".md")).read_text("utf-8") for old, (page, _, _) in pages.items()
@@ -259,7 +258,7 @@ def test_old_addresses_lead_to_pages() -> None:
 
 
 def test_the_page_of_unrender_has_every_name_once() -> None:
-    """The names are listed by use, and none is left out."""
+    """The names are grouped by use, and none is missing."""
     listed = [name for names in website.BY_USE.values() for name in names]
 
     assert sorted(listed) == sorted(unrender.__all__)
@@ -267,7 +266,7 @@ def test_the_page_of_unrender_has_every_name_once() -> None:
 
 
 def test_a_link_opens_the_playground_with_a_template() -> None:
-    """The page unpacks the state that is packed into the address: JSON, deflated, in letters that an address may have."""
+    """The page unpacks the state from the address: JSON, deflated, in characters that an address may contain."""
     packed = website.playground_link("{{ a }}").partition("#v1=")[2]
 
     state = json.loads(zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), -15))
@@ -276,7 +275,7 @@ def test_a_link_opens_the_playground_with_a_template() -> None:
 
 
 def test_text_is_drawn_as_wide_as_it_is() -> None:
-    """Every run states its width, so that the picture does not depend on a font; markup in it is text."""
+    """Each run of text has an explicit width, so the picture doesn't depend on a font. Markup in it is text."""
     drawing = Drawing(title="t", width=100, height=20)
     end = drawing.run(10, 10, ("<a>", "marker"))
 

@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: sizes, names, docstrings, and blindness to models' names."""
+"""House rules beyond the linters: sizes, names, docstrings, and no code for model names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 LONGEST_FILE = 600
-"""A module is as long as its subject."""
+"""Maximum lines of a module."""
 LONGEST_FUNCTION = 40
-"""Lines from the first statement after the docstring to the last."""
+"""Maximum lines of a function, from the first statement after the docstring to the last."""
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc", "core"}
 MODEL_NAME = re.compile(
     r"\b(qwen|deepseek|llama[-_ ]?[0-9]|mistral|kimi|gemma|granite|cohere|command[-_ ]?r|minimax|nemotron|hermes"
@@ -48,13 +48,13 @@ def functions(path: Path) -> Iterator[Function]:
 
 
 def lines_of(function: Function) -> int:
-    """Return how many lines a function's statements take, without its docstring."""
+    """Return the number of lines of a function's statements, without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def strings_that_count(path: Path) -> Iterator[ast.Constant]:
-    """Yield the string constants that are not docstrings (an expression of its own does nothing)."""
+    """Yield the string constants that are not docstrings (a bare string expression has no effect)."""
     tree = tree_of(path)
     idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -63,7 +63,7 @@ def strings_that_count(path: Path) -> Iterator[ast.Constant]:
 
 
 def test_modules_say_what_they_are() -> None:
-    """Every module opens with a docstring."""
+    """Every module starts with a docstring."""
     assert [relative(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
 
 
@@ -78,7 +78,7 @@ def remarks(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def python_of(path: Path) -> Iterator[str]:
-    """Yield the Python code in a file: the whole module, or a page's examples that are modules."""
+    """Yield the Python code in a file: the whole module, or the examples on a page."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         yield text
@@ -90,7 +90,7 @@ def python_of(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("folder", ["src", "tests", "scripts", "benchmarks", "fuzz", "docs"])
 def test_docstrings_begin_with_a_noun_or_a_verb(folder: str) -> None:
-    """No docstring begins with a question word: a noun says what a thing is, a verb what it does."""
+    """No docstring starts with a question word. It starts with a noun for a thing, or with a verb for an action."""
     clauses = [
         f"{relative(path)}: {remark.value!r:.60}"
         for path in sorted((ROOT / folder).rglob("*.md" if folder == "docs" else "*.py"))
@@ -103,7 +103,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb(folder: str) -> None:
 
 
 def test_modules_have_telling_names() -> None:
-    """No module is a drawer for odds and ends."""
+    """No module has a catch-all name."""
     parts = {relative(path): {path.stem.strip("_"), path.parent.name} for path in MODULES}
 
     assert {
@@ -112,14 +112,14 @@ def test_modules_have_telling_names() -> None:
 
 
 def test_modules_are_short() -> None:
-    """A module fits into a reader's head."""
+    """Modules are short enough to keep in mind."""
     lengths = {relative(path): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
 
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
 
 
 def test_functions_are_short() -> None:
-    """No function goes on for pages."""
+    """Functions are short."""
     sizes = {
         f"{relative(path)}::{function.name}": lines_of(function) for path in MODULES for function in functions(path)
     }
@@ -128,7 +128,7 @@ def test_functions_are_short() -> None:
 
 
 def test_no_code_knows_a_model() -> None:
-    """No string that code could compare with names a model or a vendor."""
+    """No string in the code contains the name of a model or a vendor, so code can't depend on one."""
     named = [
         f"{relative(path)}:{node.lineno}: {node.value!r:.60}"
         for path in MODULES
@@ -141,7 +141,7 @@ def test_no_code_knows_a_model() -> None:
 
 @pytest.mark.slow
 def test_tests_state_a_behaviour() -> None:
-    """Every test says in a sentence what it holds true."""
+    """Every test has a docstring that states the expected behaviour as a sentence."""
     silent = [
         f"{relative(path)}::{function.name}"
         for path in TESTS
@@ -153,7 +153,7 @@ def test_tests_state_a_behaviour() -> None:
 
 
 def test_unit_tests_mirror_the_source() -> None:
-    """Unit tests lie where the package they test lies."""
+    """Unit tests are in the folder that mirrors the tested package."""
     unit = ROOT / "tests" / "unit"
     elsewhere = [
         path for path in TESTS if unit in path.parents and not (SOURCE / path.parent.relative_to(unit)).is_dir()
@@ -167,7 +167,7 @@ KNOW_CALLS = ("answer", "format", "formats", "analysis", "proof")
 
 
 def test_few_modules_know_the_fields_of_a_call_syntax() -> None:
-    """Whoever reads or writes answers walks their tree; the nearest syntax is made of the fields, and an example shows one."""
+    """Code that reads or writes answers walks their tree. The only exceptions are the nearest syntax and `salvage`."""
     knowing = {relative(path) for path in MODULES if CALL_FIELDS.search(path.read_text("utf-8"))}
     others = {path for path in knowing if Path(path).parts[2] not in KNOW_CALLS}
 
@@ -175,7 +175,7 @@ def test_few_modules_know_the_fields_of_a_call_syntax() -> None:
 
 
 EDGES = {"batch", "cli", "gateway", "integrations", "playground", "probe", "testing"}
-"""Packages that nothing else imports: their names may repeat the core's."""
+"""Packages that nothing else imports, so their names may repeat the core's."""
 CORE = [path for path in MODULES if path.relative_to(SOURCE).parts[0] not in EDGES]
 MOST_MODULES = 15
 
@@ -191,7 +191,7 @@ def defined_in(path: Path) -> set[str]:
 
 
 def test_a_name_of_the_core_has_one_home() -> None:
-    """No two modules of the core define the same public name, and no two are called alike."""
+    """No two modules of the core define the same public name, or have the same name."""
     homes: dict[str, list[str]] = {}
     for path in CORE:
         for name in {*defined_in(path), *({f"{path.stem}.py"} - {"__init__.py"})}:
@@ -201,7 +201,7 @@ def test_a_name_of_the_core_has_one_home() -> None:
 
 
 def test_a_room_can_be_looked_over() -> None:
-    """No folder has more modules than a reader takes in."""
+    """No folder has more modules than a reader can survey."""
     rooms = {relative(path.parent): len(list(path.parent.glob("*.py"))) - 1 for path in MODULES}
 
     assert {room: modules for room, modules in rooms.items() if modules > MOST_MODULES} == {}
@@ -210,11 +210,11 @@ def test_a_room_can_be_looked_over() -> None:
 SAME_IN_SEVERAL = {
     "install": "puts unrender into a library. Each integration has its own, and is called by its module: `trl.install(…)`"
 }
-"""Public names that several modules define, and why the meaning is one: no other may join them without a reason."""
+"""Public names that several modules define with one meaning, and the reason. New ones need a reason, too."""
 
 
 def test_a_public_name_has_one_meaning() -> None:
-    """The modules that users import give one name to one thing."""
+    """The modules that users import use each name for one thing only."""
     found: dict[str, set[object]] = {}
     for module in map(importlib.import_module, reference.PUBLIC):
         for name in reference.names(module):
@@ -230,7 +230,7 @@ def name_of(path: Path) -> str:
 
 
 def bound_by(module: Path) -> set[str]:
-    """Return the names that a module binds: what it imports, defines, assigns, and exports, lazily or not."""
+    """Return the names that a module binds by importing, defining, assigning, and exporting, lazily or not."""
     found: set[str] = set()
     inside = {id(node) for function in functions(module) for node in ast.walk(function) if node is not function}
     for node in ast.walk(tree_of(module)):
@@ -246,14 +246,14 @@ def bound_by(module: Path) -> set[str]:
 
 
 def modules_beside(package: Path) -> set[str]:
-    """Return the names of the modules and packages in the folder of an `__init__.py`."""
+    """Return the names of the modules and packages next to an `__init__.py`."""
     return {path.stem for path in package.parent.glob("*.py")} | {
         path.parent.name for path in package.parent.glob("*/__init__.py")
     }
 
 
 def test_no_name_is_that_of_a_module_beside_it() -> None:
-    """A name of a package is never a submodule of it as well: importing the submodule puts it in place of the name."""
+    """A package's name is never also its submodule: importing the submodule would replace the name."""
     packages = [path for path in MODULES if path.name == "__init__.py"]
     shadowed = {relative(path): bound_by(path) & modules_beside(path) for path in packages}
 
@@ -261,7 +261,7 @@ def test_no_name_is_that_of_a_module_beside_it() -> None:
 
 
 def test_no_definition_has_its_modules_name() -> None:
-    """No function or class of a module is called as the module is: each of the two has a name of its own."""
+    """No function or class has the name of its module."""
     alike = [
         relative(path)
         for path in MODULES
@@ -276,7 +276,7 @@ WRITERS = {"print", "echo", "secho", "Console", "stdout", "stderr", "__stdout__"
 
 
 def test_one_module_prints() -> None:
-    """In the command line, only the module that escapes what it prints can reach a stream."""
+    """In the command line, only the module that escapes its output can write to a stream."""
     others = [path for path in (SOURCE / "cli").rglob("*.py") if path.name != "terminal.py"]
     names = {relative(path): names_in(path) & WRITERS for path in others}
 
@@ -290,12 +290,12 @@ OWN_LIMITS = {
     "src/unrender/schema/admission.py",
     "src/unrender/limits.py",
 }
-"""The table of limits, and modules with numbers that only their own checks know."""
+"""The table of limits, and modules with numbers for their own checks only."""
 LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST|DEEPEST)(_[A-Z_]+)?")
 
 
 def test_limits_are_in_one_table() -> None:
-    """A number that bounds something has its name, unit and reason in `unrender.limits`."""
+    """Every limit has its name, unit and reason in `unrender.limits`."""
     found = set()
     for path in MODULES:
         for node in tree_of(path).body:
@@ -313,11 +313,11 @@ def is_number(node: ast.expr) -> bool:
 
 
 OWN_CACHE = {"src/unrender/values/scanner.py"}
-"""Modules with a cache of a function of their own, by their reason there."""
+"""Modules with a function cache of their own; each gives its reason there."""
 
 
 def test_a_process_has_one_cache() -> None:
-    """Only `unrender.cache` keeps values made from arguments; `functools.cache` is for values made once."""
+    """Only `unrender.cache` caches values computed from arguments; `functools.cache` is for values made once."""
     found = set()
     for path in MODULES:
         for function in functions(path):
@@ -331,12 +331,12 @@ def test_a_process_has_one_cache() -> None:
 RELEASED = {
     "tests/unit/format/version_1.json": "09bbcd5da28a7e14c5274429211a3ae33b647d2687f808cca5d3d4855c322fa9",
 }
-"""Files as a release wrote them, by their digests: users have such files, so a rename in the code must not reach them."""
+"""Digests of files as a release wrote them. Users have such files, so a rename in the code mustn't change them."""
 
 
 @pytest.mark.parametrize("file", RELEASED)
 def test_what_a_release_has_saved_stays_as_it_was(file: str) -> None:
-    """A word that is renamed everywhere would else be renamed in the only file that shows what old formats say."""
+    """The file of saved formats is unchanged. Otherwise, a global rename would also rename words in old formats."""
     assert hashlib.sha256((ROOT / file).read_bytes().replace(b"\r\n", b"\n")).hexdigest() == RELEASED[file]
 
 

@@ -1,4 +1,4 @@
-"""The three APIs as their vendors' clients use them: an answer, streamed or whole, its calls, and the conversation of the next turn."""
+"""The three APIs through their vendors' clients: an answer, streamed or whole, its calls, and the next request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK: Any = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 
 
 def chat(application: Any, messages: list[Any], *, stream: bool, strict: bool = True, **more: Any) -> Any:
-    """Return the choice that Chat Completions gives."""
+    """Return the choice from Chat Completions."""
     client, state = openai_of(application), ChatCompletionStreamState()
     client._strict_response_validation, create = strict, client.chat.completions.create
     asked: Any = {"model": "m", "messages": messages, "tools": [TOOL], **more}
@@ -26,7 +26,7 @@ def chat(application: Any, messages: list[Any], *, stream: bool, strict: bool = 
 
 
 def responses(application: Any, items: list[Any], *, stream: bool) -> Any:
-    """Return what Responses gives."""
+    """Return the response from Responses."""
     asked: Any = {"model": "m", "input": items, "tools": [FLAT]}
     if not stream:
         return openai_of(application).responses.create(**asked).model_dump(exclude_none=True)
@@ -38,7 +38,7 @@ def responses(application: Any, items: list[Any], *, stream: bool) -> Any:
 
 
 def messages(application: Any, messages: list[Any], *, stream: bool) -> Any:
-    """Return what Messages gives."""
+    """Return the message from Messages."""
     api = anthropic_of(application).messages
     asked: Any = {"model": "m", "messages": messages, "tools": [BLOCK], "max_tokens": 200}
     if not stream:
@@ -51,13 +51,16 @@ APIS: dict[str, Callable[..., Any]] = {"chat": chat, "responses": responses, "me
 
 
 def both(api: str, application: Any, conversation: list[Any] = HELLO, **more: Any) -> tuple[Any, Any]:
-    """Return what an SDK makes of the stream, and the whole answer."""
+    """Return an SDK's reading of the stream, and the whole answer."""
     streamed, whole = (APIS[api](application, conversation, stream=stream, **more) for stream in (True, False))
     return streamed, whole
 
 
 def calls_in(api: str, answer: dict[str, Any]) -> list[tuple[str, Any, bool]]:
-    """Return the id, the arguments, as a lenient agent reads them, and whether they are whole, of all calls in an answer."""
+    """Return the id and the arguments of each call, and whether the arguments are complete.
+
+    Incomplete arguments are read as a lenient agent would.
+    """
     if api == "messages":
         blocks = [block for block in answer["content"] if block["type"] == "tool_use"]
         return [(block["id"], block["input"], block["input"] == {"city": "Paris"}) for block in blocks]
@@ -70,7 +73,7 @@ def calls_in(api: str, answer: dict[str, Any]) -> list[tuple[str, Any, bool]]:
 
 
 def so_far(arguments: str) -> Any:
-    """Return what arguments that go on say by now."""
+    """Return the value of incomplete arguments so far."""
     return from_json(arguments.encode() or b"{}", partial_mode=True)
 
 
@@ -83,7 +86,7 @@ def is_json(text: str) -> bool:
 
 
 def continued(api: str, answer: dict[str, Any], result: str) -> list[Any]:
-    """Return what a client sends after a conversation: the answer as it came, and a result for each call."""
+    """Return the messages that a client sends next: the answer as received, and a result for each call."""
     ids = [id for id, _, _ in calls_in(api, answer)]
     if api == "chat":
         return [answer["message"], *({"role": "tool", "tool_call_id": id, "content": result} for id in ids)]

@@ -1,4 +1,4 @@
-"""A stand-in for torchvision, of which no build fits torch for CPUs: SGLang imports it, and text needs nothing of it."""
+"""A fake torchvision, since no build fits torch for CPUs. SGLang imports it, but doesn't need it for text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Modes = Enum("_Modes", "NEAREST NEAREST_EXACT BILINEAR BICUBIC BOX HAMMING LANC
 
 
 class _Finder:
-    """Finds every module of torchvision, and puts nothing into it."""
+    """Finds every module of torchvision, and leaves it empty."""
 
     def find_spec(
         self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
@@ -31,10 +31,10 @@ class _Finder:
 
 
 class _Nothing:
-    """Stands for whatever is asked for."""
+    """Replaces any attribute."""
 
 
 def install() -> None:
-    """Let `import torchvision` succeed where it is not installed."""
+    """Make `import torchvision` succeed if it isn't installed."""
     if importlib.util.find_spec(_NAME) is None:
         sys.meta_path.append(_Finder())

@@ -1,14 +1,14 @@
-"""Rows of `tests/corpus/values.jsonl`: what a function of `unrender.values` gives, or what a scanner reads.
+"""Rows of `tests/corpus/values.jsonl`: the result of a function in `unrender.values`, or of a scanner.
 
-Each row says in `why` what it is there for, and in `gives` what comes out. The rest is what goes in:
+Each row has a reason in `why` and the result in `gives`. The rest is the input:
 
 - `call`, `args`, `with`: a function, e.g. `json_text.json_word`, and its arguments;
 - `typed`, `schema`, `key`: a raw text as the argument `key` of a tool with this schema;
-- `tree`, `of`: the inside of a tag;
-- `scan`, `of`, `pieces`, `final`: a scanner, and what it gives for each piece;
-- `read`, `of`, `text`: a scanner, and what it gives for the whole text at every chunking, what it leaves, and its status.
+- `tree`, `of`: the text inside a tag;
+- `scan`, `of`, `pieces`, `final`: a scanner, and its output for each piece;
+- `read`, `of`, `text`: a scanner, its output for the whole text at every chunking, the rest, and its status.
 
-`of` says how the scanner is made: a `LiteralStyle`; ends and types; a `TagStyle`, a key and a schema.
+`of` has the scanner's settings: a `LiteralStyle`; ends and types; a `TagStyle`, a key and a schema.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def value_rows() -> list[dict[str, Any]]:
 
 
 def given(row: Mapping[str, Any]) -> Any:
-    """Return what comes out for a row, as JSON data."""
+    """Return a row's result as JSON data."""
     match row:
         case {"call": name, "args": args}:
             module, _, function = name.partition(".")
@@ -81,7 +81,7 @@ def _style(of: Mapping[str, Any]) -> LiteralStyle:
 
 
 def _scanned(scanner: Scanner, pieces: list[str], *, final: bool) -> list[list[Any]]:
-    """Scan each piece; where it begins in the buffer makes no difference."""
+    """Scan each piece. The start position in the buffer makes no difference."""
     found = []
     for at, piece in enumerate(pieces):
         last = final and at == len(pieces) - 1
@@ -93,7 +93,7 @@ def _scanned(scanner: Scanner, pieces: list[str], *, final: bool) -> list[list[A
 
 
 def _read(scanner: Scanner, chunks: Iterable[str]) -> tuple[str, str, str]:
-    """Scan the chunks with a copy each time; return the JSON text, what is left, and the status."""
+    """Scan the chunks with a copy each time; return the JSON text, the rest, and the status."""
     left, said, status = "", "", int(Status.MORE)
     for chunk in (*chunks, None):
         left += chunk or ""

@@ -1,7 +1,7 @@
-"""Folders of the vendors' own templates and the recorded cases: never in this repository, sometimes not at all.
+"""Folders of the vendors' own templates and of recorded cases, which aren't in this repository and may be missing.
 
-Rules: a test that reads them parametrises over what these functions return, so that without the data it is skipped;
-the closing summary of the run then says in plain words that the conformance run did not take place.
+Rules: tests parametrise over the results of these functions, so without the data they are skipped. The summary of the
+test run then reports that the conformance tests didn't run.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ SHARED = ROOT.parent / "shared"
 
 
 def vendor_templates() -> dict[str, Path]:
-    """Return the vendors' templates by name without `.jinja`; empty when none are at hand.
+    """Return the vendors' templates by name without `.jinja`; empty if there are none.
 
-    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch.py templates).
+    They are searched for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch.py
+    templates).
     """
     folder = _first_folder(os.environ.get("UNRENDER_TEMPLATES"), SHARED / "templates", ROOT / ".cache" / "templates")
     return _by_name(folder)
 
 
 def all_vendor_templates() -> dict[str, Path]:
-    """Return the vendors' templates, and those that no package has.
+    """Return the vendors' templates, including those that no package contains.
 
-    The latter are looked for in `$UNRENDER_MORE_TEMPLATES` and `../shared/more-templates`.
+    Those are read from `$UNRENDER_MORE_TEMPLATES` or `../shared/more-templates`.
     """
     more = _first_folder(os.environ.get("UNRENDER_MORE_TEMPLATES"), SHARED / "more-templates")
     return {**vendor_templates(), **_by_name(more)}
 
 
 def vendor_cases(name: str) -> list[dict[str, Any]]:
-    """Return the cases of `NAME.jsonl` in `$UNRENDER_CASES` or `../shared/cases`; empty when not at hand."""
+    """Return the cases of `NAME.jsonl` in `$UNRENDER_CASES` or `../shared/cases`; empty if missing."""
     folder = _first_folder(os.environ.get("UNRENDER_CASES"), SHARED / "cases")
     path = folder / f"{name}.jsonl" if folder else None
     if path is None or not path.exists():
@@ -47,7 +48,7 @@ def vendor_cases(name: str) -> list[dict[str, Any]]:
 
 
 def missing_data() -> list[str]:
-    """Return a sentence for each kind of outside data that is not there."""
+    """Return a sentence for each kind of missing external data."""
     manifest = tomllib.loads((ROOT / "tests" / "vendor_templates.toml").read_text(encoding="utf-8"))
     found = {path.name for path in all_vendor_templates().values()}
     sentences = []

@@ -1,10 +1,11 @@
-"""A run of vLLM's own tests → every model answer in them, with what vLLM's parser read in it, one JSON line each.
+"""Records every model answer in vLLM's own tests, with the result of vLLM's parser, as one JSON line each.
 
-A plug-in of pytest: `pytest -p vllm_recorder TESTS`, with `$UNRENDER_RECORD` naming the file. Only tests that pass are
-recorded, so each line is what vLLM's test expects, or more than it asks for. Nothing of the answers is kept in this repository.
+A pytest plug-in: `pytest -p vllm_recorder TESTS`, with the file's name in `$UNRENDER_RECORD`. Only tests that pass are
+recorded, so each line has at least the result that vLLM's test expects. No answer is stored in this repository.
 
-Strategy: the methods that read answers are wrapped in every parser class, and only the outermost call counts. The tests
-want tokenizers from the Hub; one stand-in serves for all, whose special tokens are the markers in the parsers' sources.
+Strategy: the reading methods of every parser class are wrapped, and only the outermost call counts. The tests need
+tokenizers from the Hub. One fake tokenizer replaces all of them, and the markers in the parsers' sources are its
+special tokens.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ STREAMED = ("extract_tool_calls_streaming", "extract_reasoning_streaming", "pars
 _MARKER = re.compile(r"[\"'](<[|｜]?[^<>\s=\"'{}\\]+>|\[/?[A-Z_]+\]|functools)[\"']")
 _records: list[dict[str, Any]] = []
 _streams: dict[int, tuple[Any, dict[str, Any]]] = {}
-"""Text that each parser has streamed so far in this test; with the parser, so that no other can have its id."""
+"""The text that each parser has streamed in this test. Keeping the parser prevents reuse of its id."""
 _depth = 0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Wrap the parsers, and stand in for the Hub, before any test module is imported."""
+    """Wrap the parsers and replace the Hub before any test module is imported."""
     classes = {id(item): item for module in _modules() for item in vars(module).values() if isinstance(item, type)}
     for cls in classes.values():
         if cls.__module__.startswith(PACKAGES):
@@ -47,14 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup() -> None:
-    """Forget what was read while the tests were collected."""
+    """Discard the readings made during collection."""
     _records.clear()
     _streams.clear()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Write down what a test that passed has read, as lines of the file."""
+    """Write the readings of a test that passed, as lines of the file."""
     report: Any = yield
     if call.when == "call":
         found = [*_records, *(stream for _, stream in _streams.values())]
@@ -71,11 +72,11 @@ def _modules() -> Iterator[types.ModuleType]:
             try:
                 yield importlib.import_module(info.name)
             except ImportError:
-                continue  # A parser whose model needs a package that is not there.
+                continue  # This parser's model needs a missing package.
 
 
 def _recorded(theirs: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the method; its outermost calls are noted."""
+    """Return the wrapped method, which records its outermost calls."""
     note = _note_whole if name in WHOLE else _note_piece
 
     @functools.wraps(theirs)
@@ -94,7 +95,7 @@ def _recorded(theirs: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the constructor; the template's switches stay with the parser."""
+    """Return the wrapped constructor, which stores the template's switches with the parser."""
 
     @functools.wraps(theirs)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -141,7 +142,7 @@ def _note_piece(parser: Any, name: str, args: Any, kwargs: Any, found: Any) -> N
 
 
 def _begun(parser: Any, name: str, given: list[Any]) -> dict[str, Any]:
-    """Return what a record says of the parser and the request."""
+    """Return the parser and the request as the start of a record."""
     parts = [type(parser), getattr(parser, "tool_parser_cls", None), getattr(parser, "reasoning_parser_cls", None)]
     engine = getattr(parser, "parser_engine_config", None)
     requests = [item for item in given if hasattr(item, "tools") and hasattr(item, "tool_choice")]
@@ -170,7 +171,7 @@ def _plain(value: Any) -> Any:
 
 
 def _tokenizer(root: Path) -> Any:
-    """Return a tokenizer of single characters, and of all markers that the parsers' sources name."""
+    """Return a tokenizer of single characters, and of all markers in the parsers' sources."""
     tokenizers, transformers = importlib.import_module("tokenizers"), importlib.import_module("transformers")
     folder = Path(importlib.import_module("vllm").__path__[0])
     sources = [path.read_text(encoding="utf-8") for part in ("tool_parsers", "reasoning", "parser") for path in (folder / part).rglob("*.py")]  # fmt: skip

@@ -258,6 +258,7 @@ class ChatTemplate:
         continue_final_message: Continued | Literal[False] | None = None,
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
+        describe_tools: bool = True,
         **template_kwargs: Any,
     ) -> Turn:
         """Render a conversation in OpenAI's format and return the turn that answers it.
@@ -276,7 +277,8 @@ class ChatTemplate:
 
         If the template ignores tools, they are described in the system message, and calls and results of earlier turns are written as text.
         `tool_format` selects the call syntax of this description. "auto" uses the template's own syntax, or JSON in tags. The name of a
-        declared format selects that format's syntax, even if the template supports tools. "none" adds no description.
+        declared format selects that format's syntax, even if the template supports tools. "none" adds no description. If your messages
+        already describe the tools, pass `describe_tools=False`: the tools are then used only to parse and constrain the answer.
 
         Earlier answers are never rejected, not even those with a broken call. If the template rejects a conversation or drops a message,
         messages are rearranged or get other roles, with a warning.
@@ -298,7 +300,7 @@ class ChatTemplate:
             "reasoning_format": reasoning_format,
         }
         offer, request = read_request(tools, **asked)
-        write = partial(self._writing, documents=documents, tool_format=tool_format)
+        write = partial(self._writing, documents=documents, tool_format=tool_format, describe_tools=describe_tools)
         turn = prepare_turn(
             write(offer, request, template_kwargs),
             request,
@@ -323,6 +325,7 @@ class ChatTemplate:
         *,
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
+        describe_tools: bool = True,
     ) -> Writer:
         """Return the writer that renders conversations with the tools of `offer`."""
         from unrender.conversation.preparation import make_writer, read_tool_format  # noqa: PLC0415
@@ -341,6 +344,7 @@ class ChatTemplate:
             request,
             variables,
             tool_format=form,
+            describe_tools=describe_tools,
             documents=documents,
             beside=beside,
         )
@@ -359,6 +363,7 @@ class ChatTemplate:
         known_ids: Sequence[str] = (),
         documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
+        describe_tools: bool = True,
         **template_kwargs: Any,
     ) -> Turn:
         """Return the turn for a prompt that was rendered elsewhere, e.g. by an engine.
@@ -386,7 +391,7 @@ class ChatTemplate:
         offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
             raise RequestError(f"known_ids: expected texts, found {known_ids!r:.60}")
-        write = partial(self._writing, documents=documents, tool_format=tool_format)
+        write = partial(self._writing, documents=documents, tool_format=tool_format, describe_tools=describe_tools)
         format = self._format_behind(
             prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request._call_required
         )
@@ -424,7 +429,9 @@ class ChatTemplate:
         # If the template ignores tools, `prepare` describes them, and the model uses the call syntax of the description. A required call
         # uses this syntax regardless of the prompt.
         writer = make_writer()
-        return writer.ended if writer.injection and (forced or writer.injection.text in prompt) else format
+        if writer.injection is None:
+            return writer.ended if writer.plan.withholds and not writer.plan.offers else format
+        return writer.ended if forced or writer.injection.text in prompt else format
 
     @checked
     def response_template(self, *, target: Target = "transformers") -> Exported:

@@ -227,6 +227,9 @@ class Completion:
     @checked
     def chunk(self, index: int, delta: Delta, reason: str | None = None) -> ChunkBody:
         """Return one `chat.completion.chunk`."""
+        return self._delta_chunk(index, delta, reason)
+
+    def _delta_chunk(self, index: int, delta: Delta, reason: str | None = None) -> ChunkBody:
         choice: ChunkChoice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
         return self._chunk([choice])
 
@@ -257,24 +260,24 @@ class ChoiceStream:
         """Yield the chunks for more events. The first time this method is called, the chunk for the role comes first."""
         yield from self._begin()
         field = self._completion.reasoning_field
-        for delta in deltas(events, reasoning_field=field):
-            yield self._completion.chunk(self._index, delta)
+        for delta in _deltas(events, field):
+            yield self._completion._delta_chunk(self._index, delta)
 
     @checked
     def end(self, message: Message, reason: str | None = None) -> Iterator[ChunkBody]:
         """Yield the last chunk. `message` is the finished message, and `reason` is the engine's finish reason."""
         yield from self._begin()
-        yield self._completion.chunk(self._index, {}, finish_reason(message, reason))
+        yield self._completion._delta_chunk(self._index, {}, finish_reason(message, reason))
 
     def _begin(self) -> Iterator[ChunkBody]:
         if not self._begun:
             self._begun = True
-            yield self._completion.chunk(self._index, {"role": "assistant", "content": ""})
+            yield self._completion._delta_chunk(self._index, {"role": "assistant", "content": ""})
 
 
 @checked
 def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content") -> Iterator[Delta]:
-    """Yield one OpenAI delta for each event that needs one.
+    """Return one OpenAI delta for each event that needs one.
 
     The first delta of a call has its id, type and name, and later ones have fragments of its arguments. A streamed call that fails ends
     with a `status`, which OpenAI's API doesn't have. The deltas of a complete answer add up to the result of `Message.to_openai`.
@@ -283,6 +286,10 @@ def deltas(events: Iterable[Event], *, reasoning_field: ReasoningField = "reason
     [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
 'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
     """
+    return _deltas(events, reasoning_field)
+
+
+def _deltas(events: Iterable[Event], reasoning_field: ReasoningField) -> Iterator[Delta]:
     for event in events:
         match event:
             case ContentText(text):

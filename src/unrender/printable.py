@@ -1,4 +1,4 @@
-"""Escapes untrusted text for terminals, so that it can't inject control sequences or mislead readers.
+"""Escapes untrusted text for terminals, so that it can't inject control sequences or mislead readers, and shows objects as pages.
 
 Rules: control characters (C0, C1, DEL) and lone surrogates are escaped. Characters that hide or reorder text are also escaped: bidi and
 other format controls, line separators, and invisible fillers. Other characters are unchanged.
@@ -7,8 +7,21 @@ other format controls, line separators, and invisible fillers. Other characters 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 
-__all__ = ["ascii_json", "excerpt_at", "printable_json", "printable_line", "printable_lines"]
+__all__ = [
+    "Line",
+    "Page",
+    "ascii_json",
+    "excerpt_at",
+    "lines_of",
+    "page_text",
+    "printable_json",
+    "printable_line",
+    "printable_lines",
+    "rows_of",
+]
 
 _UNSEEN = (
     "\x00-\x09\x0b-\x1f\x7f-\x9f"
@@ -72,6 +85,74 @@ def ascii_json(json: str) -> str:
     "caf\u00e9"
     """
     return _NOT_ASCII.sub(_as_json, json)
+
+
+Line = Sequence[tuple[str, str]]
+"""Pieces of text, each with a style: the role of a part of an answer, a colour, "bold", "dim", or "" for none."""
+_CSS: Mapping[str, str] = {
+    "reasoning": "color:#8250df",
+    "content": "color:#2da44e",
+    "marker": "color:#808891",
+    "name": "color:#0969da;font-weight:bold",
+    "argument": "color:#0f8a84",
+    "id": "color:#bf8700",
+    "malformed": "color:#cf222e",
+    "red": "color:#cf222e",
+    "green": "color:#2da44e",
+    "bold": "font-weight:bold",
+    "dim": "color:#808891",
+}
+"""Styles in a notebook. The colours are readable on light and on dark pages."""
+
+
+class Page:
+    """An object that `print` shows as a page for people, and a notebook with colours."""
+
+    __slots__ = ()
+
+    def _page(self) -> Iterable[Line]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return page_text(self._page())
+
+    def _repr_html_(self) -> str:
+        shown = "\n".join(
+            "".join(
+                f'<span style="{_CSS.get(style, "")}">{escape(printable_line(text))}</span>' for text, style in line
+            )
+            for line in self._page()
+        )
+        return f'<pre style="white-space:pre-wrap">{shown}</pre>'
+
+
+def page_text(lines: Iterable[Line]) -> str:
+    """Return a page as plain text."""
+    return "\n".join("".join(printable_line(text) for text, _ in line) for line in lines)
+
+
+def lines_of(pieces: Line) -> Iterator[Line]:
+    r"""Yield pieces of text that contain line breaks as lines.
+
+    >>> list(lines_of([("a\nb", "dim"), ("c", "")]))
+    [[('a', 'dim')], [('b', 'dim'), ('c', '')]]
+    """
+    line: list[tuple[str, str]] = []
+    for text, style in pieces:
+        first, *others = text.split("\n")
+        line.append((first, style))
+        for other in others:
+            yield line
+            line = [(other, style)]
+    yield line
+
+
+def rows_of(rows: Iterable[tuple[str, str]]) -> Iterator[Line]:
+    """Yield labels and texts in two columns."""
+    shown = [*rows]
+    width = max(len(label) for label, _ in shown)
+    for label, text in shown:
+        yield [(label.ljust(width + 2), "dim"), (text, "")]
 
 
 def _as_python(found: re.Match[str]) -> str:

@@ -131,60 +131,57 @@ def checked(function: F) -> F:
     if isinstance(function, type):
         function.__init__ = checked(vars(function)["__init__"])  # type: ignore[misc]
         return cast("F", function)
-    signature = _Signature(function)
-
-    @wraps(function)
-    def call(*values: Any, **named: Any) -> Any:
-        by_place, by_name = signature.arguments
-        for argument, value in zip(by_place, values):  # noqa: B905 -- there are usually fewer values than arguments
-            if not isinstance(value, argument.types):
-                argument.check(value)
-        for name, value in named.items():
-            if name in by_name and not isinstance(value, by_name[name].types):
-                by_name[name].check(value)
-        try:
-            return function(*values, **named)
-        except _MISTAKES as error:
-            signature.blame(error, values, named)
-            raise
-
-    return cast("F", call)
+    return _calling(function, _Signature(function))
 
 
 def checked_late(function: F) -> F:
     """Return the function with a check of its arguments after a failure, for functions that are called for each token."""
-    signature = _Signature(function)
+    return _calling(function, _Signature(function, late=True))
 
+
+def _calling(function: F, signature: _Signature) -> F:
     @wraps(function)
     def call(*values: Any, **named: Any) -> Any:
+        # `map` needs no bytecode per argument, which matters to functions that are called for each chunk.
+        types, by_name = signature.types
+        fits = all(map(isinstance, values, types))
+        for name, value in named.items():
+            fits = fits and isinstance(value, by_name.get(name, object))
+        if not fits:
+            signature.check(values, named)
         try:
             return function(*values, **named)
         except _MISTAKES as error:
-            signature.blame(error, values, named)
+            if not isinstance(error, UnrenderError):
+                signature.check(values, named, items=True)
             raise
 
     return cast("F", call)
 
 
 class _Signature:
-    """The arguments of a function."""
+    """The arguments of a function. With `late`, they are checked only after a failure."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, *, late: bool = False) -> None:
         code = function.__code__
         self._function, self._names = function, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self._late = late
 
     @cached_property
-    def arguments(self) -> tuple[tuple[_Argument, ...], Mapping[str, _Argument]]:
-        """The arguments in order, and by name."""
-        by_name = {name: _Argument.of(name, self._function) for name in self._names}
-        return tuple(by_name.values()), by_name
+    def _arguments(self) -> Mapping[str, _Argument]:
+        return {name: _Argument.of(name, self._function) for name in self._names}
 
-    def blame(self, error: Exception, values: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """Raise `RequestError` if an argument or one of its items explains why the function failed."""
-        _, by_name = self.arguments
+    @cached_property
+    def types(self) -> tuple[tuple[tuple[type, ...], ...], Mapping[str, tuple[type, ...]]]:
+        """The types of the arguments to check before a call, in order and by name. A value of another type may be admitted, too."""
+        types = {} if self._late else {name: argument.types for name, argument in self._arguments.items()}
+        return tuple(types.values()), types
+
+    def check(self, values: tuple[Any, ...], named: Mapping[str, Any], *, items: bool = False) -> None:
+        """Raise `RequestError` if an argument isn't admitted, or with `items`, one of its items."""
         for name, value in {**dict(zip(self._names, values, strict=False)), **named}.items():
-            if name in by_name and not isinstance(error, UnrenderError):
-                by_name[name].check_with_items(value)
+            if argument := self._arguments.get(name):
+                (argument.check_with_items if items else argument.check)(value)
 
 
 @dataclass(frozen=True, slots=True)

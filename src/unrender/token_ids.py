@@ -19,14 +19,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from unrender import Event, Message, Parser
-from unrender.cache import Cache
+from unrender.cache import Cache, kept
 from unrender.errors import TokenizerError
 from unrender.format.tokens import literal_texts
+from unrender.json_values import FrozenDict
 from unrender.limits import MAX_FEW, MAX_FILE
 from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
@@ -202,7 +204,8 @@ class ChunkParser:
     """A wrapper that feeds an engine's chunks to a parser: text, and the ids of its tokens.
 
     `special` maps ids of special tokens to their texts. An engine's text may lag behind its ids. If the text of a special token is missing
-    from a chunk, or a chunk has text but no ids, this text and all later text is parsed without ids.
+    from a chunk, or a chunk has text but no ids, this text and all later text is parsed without ids. If a chunk also contains the text of a
+    special token in ordinary tokens, and there is no tokenizer, only this chunk is parsed without ids.
     """
 
     __slots__ = ("_lags", "_pattern", "_special", "_tokenizer", "parser")
@@ -253,7 +256,8 @@ class ChunkParser:
         decoded = self._decoded(ids) if self._tokenizer and len(spelled) // 2 > len(found) else []
         if text and "".join(piece for piece, _ in decoded).startswith(text):
             return decoded
-        self._pattern = None
+        if self._tokenizer or not ids or Counter(found) - Counter(spelled[1::2]):
+            self._pattern = None
         return None
 
     def _decoded(self, ids: Sequence[int]) -> list[tuple[str, bool]]:
@@ -273,6 +277,13 @@ def special_ids_of(tokenizer: Any) -> frozenset[int]:
     """
     named = getattr(tokenizer, "all_special_ids", ())  # None stands for a special token that the vocabulary lacks.
     return frozenset({*map(int, _added(tokenizer)), *(id for id in named if id is not None)})
+
+
+@kept(1_000_000)
+def special_texts_of(tokenizer: Any) -> Mapping[int, str]:
+    """Return the texts of a tokenizer's special tokens, by id."""
+    decoder = Detokenizer(tokenizer)
+    return FrozenDict({id: decoder.text([id]) for id in special_ids_of(tokenizer)})
 
 
 def _added(tokenizer: Any) -> Mapping[int, Any]:

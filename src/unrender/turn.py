@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot
-from unrender.limits import STANDARD, Limits
+from unrender.limits import MAX_FEW, STANDARD, Limits
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, ToolCall, ToolPrompt
+from unrender.messages.wire import CallStatus, Media, Message, ReasoningField, Request, Tool, ToolCall, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
 from unrender.parser.streaming import Parser
-from unrender.printable import printable_lines
+from unrender.printable import Line, Page, lines_of, rows_of
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Extending:
 
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn(Constrained):
+class Turn(Constrained, Page):
     """One answer of the model: its prompt, parser and grammars."""
 
     prompt: str
@@ -221,7 +221,7 @@ class Turn(Constrained):
     _source: TurnSource | None = field(default=None, compare=False, repr=False)
     """The template and its arguments, which `next` needs. None if the turn was created directly."""
 
-    def __str__(self) -> str:
+    def _page(self) -> Iterator[Line]:
         tools = "any" if self.request.tools is None else ", ".join(self.request._tool_names) or "none"
         choice = self.request.named_tool or self.request.tool_choice
         rows = {
@@ -231,9 +231,12 @@ class Turn(Constrained):
             "Thinking": {True: "on", False: "off", None: ""}[self.thinking],
             "Stop at": " ".join(self.stop) or "the end of the sequence",
         }
+        told = (("Warning", note) for note in self.warnings)
+        yield from rows_of([*((name, value) for name, value in rows.items() if value), *told])
+        yield []
         text = self.prompt if len(self.prompt) <= 2 * _SHOWN else f"{self.prompt[:_SHOWN]}\n…\n{self.prompt[-_SHOWN:]}"
-        said = [f"{name.ljust(9)} {value}" for name, value in rows.items() if value]
-        return printable_lines("\n".join([*said, *(f"Warning   {note}" for note in self.warnings), "", text]))
+        begun = len(text) - len(self.prefill) if self.prefill and text.endswith(self.prefill) else len(text)
+        yield from lines_of([(text[:begun], ""), (text[begun:], "argument")])
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -404,7 +407,7 @@ class Turn(Constrained):
             return None
         # Count positions from the start of the answer, including the prefill.
         prefill = len(self.prefill)
-        span = (prefill + broken.start, prefill + broken.stop)
+        span = (prefill + broken.start, prefill + broken.over)
         try:
             good = good_beginning(
                 self._generated,
@@ -413,6 +416,8 @@ class Turn(Constrained):
                 span,
                 prefill + broken.end,
                 broken.name,
+                self._read_alone,
+                () if self.request._one_call else broken.later,
                 self.limits,
                 prefill=prefill,
             )
@@ -423,27 +428,69 @@ class Turn(Constrained):
         if good is None or (broken.status == "complete" and self._broken(text[:cut], "length", policy) == broken):
             return None
         turn = replace(self, prompt=self.prompt + text[:cut], prefill=self.prefill + text[:cut])
-        remainder = replace(self._remainder, request=good.request, prefill=good.text, in_call=True)
+        remainder = replace(
+            self._remainder,
+            request=good.request,
+            prefill=good.text,
+            in_call=True,
+            following=good.following,
+            # If a later call is broken too, the model may make it again.
+            further=self.request if broken.further and not self.request._one_call else None,
+        )
         return Healing(cut=cut, name=broken.name, turn=turn, _remainder=remainder)
 
     def _broken(self, text: str, finish_reason: str | None, policy: Policy | None) -> _Broken | None:
         """Return the first broken call of an answer."""
         parser = self.parser(policy=policy)
         starts: dict[int, int] = {}
-        for event in parser.finish(finish_reason, text=text):
+        events = parser.finish(finish_reason, text=text)
+        for index, event in enumerate(events):
             if isinstance(event, ToolCallStarted):
                 starts[event.index] = event.position
             elif self._breaks(event, parser):
-                match event:
-                    case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
-                        # A call fails at its end, unless the parser continued after the call.
-                        start = text.find(own, max(position - len(own), 0))
-                        return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
-                    case ToolCallFinished(index=index, position=end):
-                        # If a call has no start event, it started in the prefill.
-                        start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
-                        return _Broken(name, start, end, end, "complete")
+                found = self._span(event, parser, starts, text)
+                return found and self._with_later(found, events[index + 1 :], parser, text)
         return None
+
+    def _span(self, event: Event, parser: Parser, starts: Mapping[int, int], text: str) -> _Broken | None:
+        match event:
+            case Malformed(position=position, call=ToolCall(name=name, status=status, text=own)):
+                # A call fails at its end, unless the parser continued after the call.
+                start = text.find(own, max(position - len(own), 0))
+                return _Broken(name, start, position, start + len(own), status) if start >= 0 else None
+            case ToolCallFinished(index=index, position=end):
+                # If a call has no start event, it started in the prefill.
+                start, name = starts.get(index, -len(self.prefill)), parser.message.tool_calls[index].name
+                return _Broken(name, start, end, end, "complete")
+        return None
+
+    def _with_later(self, broken: _Broken, events: Sequence[Event], parser: Parser, text: str) -> _Broken:
+        """Return a broken call with the calls in the events after it."""
+        finished = [event.index for event in events if isinstance(event, ToolCallFinished)]
+        complete = [
+            call
+            for call in (parser.message.tool_calls[index] for index in finished)
+            if call.status == "complete" and not call.problems()
+        ]
+        failed = any(isinstance(event, Malformed) and event.call is not None for event in events)
+        # The parser stops reading a call at its error. The rest of the call's text may contain further arguments.
+        starts = (event.position for event in events if isinstance(event, ToolCallStarted))
+        return replace(
+            broken,
+            over=max(broken.stop, next(starts, len(text))),
+            later=tuple((call.name, call.arguments or {}, call.id) for call in complete[:MAX_FEW]),
+            further=failed or len(complete) < len(finished) or len(complete) > MAX_FEW,
+        )
+
+    def _read_alone(self, text: str, tool: Tool) -> Mapping[str, Any] | None:
+        """Return the arguments of a text that is one complete, undamaged call of a tool, or None for any other text."""
+        turn = replace(self, prompt="", prefill="", request=Request(tools=(tool,)))
+        parser = turn.parser(policy=Policy(repair="none"))
+        events = parser.finish("stop", text=text)
+        calls = parser.message.tool_calls
+        if len(calls) != 1 or any(isinstance(event, Malformed) for event in events):
+            return None
+        return calls[0].arguments if calls[0].status == "complete" and not calls[0].problems() else None
 
     def _breaks(self, event: Event, parser: Parser) -> bool:
         """Return True if this event reports a failed call, or a complete call whose arguments violate its tool's schema."""
@@ -563,6 +610,12 @@ class _Broken:
     """Position at which parsing failed."""
     stop: int
     status: CallStatus
+    over: int = field(default=0, compare=False)
+    """Position at which the next call, or the end of the answer, follows."""
+    later: tuple[tuple[str, Mapping[str, Any], str], ...] = field(default=(), compare=False)
+    """Name, arguments and id of the complete calls after the broken one."""
+    further: bool = field(default=False, compare=False)
+    """True if another broken call follows."""
 
 
 _REST_STEPS = 20_000

@@ -1,4 +1,4 @@
-"""Output of the agent loops: transcripts, a line of JSON for each loop, and figures printed at the end."""
+"""Records of the agent loops: one line of JSON per loop, and figures printed at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOPS = pytest.StashKey[list[dict[str, Any]]]()
 
 @pytest.fixture(scope="session")
 def example() -> Path:
-    """Return the file of the model that `unrender serve --example-model` fetches."""
+    """Return the path of the model that `unrender serve --example-model` downloads."""
     import small_model  # noqa: PLC0415 - only where its packages are
 
     return small_model.path()
@@ -28,7 +28,7 @@ def example() -> Path:
 
 @pytest.fixture(scope="session")
 def keep(pytestconfig: pytest.Config) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Return what writes a loop down."""
+    """Yield a function that records a loop in the transcript."""
     loops = pytestconfig.stash.setdefault(_LOOPS, [])
     TRANSCRIPTS.mkdir(parents=True, exist_ok=True)
     with (TRANSCRIPTS / "loops.jsonl").open("w", encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def keep(pytestconfig: pytest.Config) -> Iterator[Callable[[dict[str, Any]], Non
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how many tasks each program solved, which is the model's business, and how its loops ended."""
+    """Print how many tasks each program solved and how its loops ended. Solving tasks is up to the model."""
     programs: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for loop in config.stash.get(_LOOPS, []):
         programs[loop["program"]].append(loop)

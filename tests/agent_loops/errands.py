@@ -1,7 +1,7 @@
-"""Ten small tasks, and the real tools that they are done with: a calculator, files in a folder, a clock, reminders.
+"""Ten small tasks and the real tools for them: a calculator, files in a folder, a clock, reminders.
 
-Rules: a tool runs what the judge admits, and nothing else. The judge is jsonschema on the tool's own schema; unrender has no say in
-it. What was judged and what came of it is written down, broken calls as well.
+Rules: a tool runs only if the judge accepts the call. The judge is jsonschema on the tool's own schema, independent of
+unrender. Every call is recorded with the verdict and its result, including broken calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Arguments = Mapping[str, Any]
 
 
 class ToolFailed(Exception):
-    """A tool failed; the message is its result, marked as an error where the API can do that."""
+    """Raised when a tool fails. The message is the result, marked as an error where the API supports that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The schema that programs hand on, and that the judge goes by."""
+        """The schema that programs send and that the judge applies."""
         required = [name for name in self.properties if name not in self.optional]
         return {
             "type": "object",
@@ -84,7 +84,7 @@ _ROWS = case_rows(Path(__file__).with_name("tasks.jsonl"))
 
 
 def _rows(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the names of the rows of a kind, each with its other fields."""
+    """Yield the name and the other fields of each row of a kind."""
     return ((row[kind], {key: row[key] for key in row if key != kind}) for row in _ROWS if kind in row)
 
 
@@ -106,7 +106,7 @@ def names(folder: Folder) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call that reached a tool: what it was given, what is wrong with that, and what came of it."""
+    """A call that reached a tool: its arguments, the judge's complaint, and its result."""
 
     name: str
     arguments: str
@@ -124,9 +124,9 @@ class Task:
     tools: Sequence[str]
     done: Callable[[Folder, Sequence[Called], str], bool]
     choice: str = "required"
-    """Of the first turn: `auto`, `required`, or a tool's name; later ones are free."""
+    """The tool choice of the first turn: `auto`, `required`, or a tool's name. Later turns are free."""
     always: bool = False
-    """The choice is that of every turn: only the bound on turns ends the loop."""
+    """If true, the choice applies to every turn, and only the limit of turns ends the loop."""
     parallel: bool = False
     reasoning: str | None = "none"
     system: str = "You are a helpful assistant. Use the tools, and answer briefly."
@@ -161,18 +161,18 @@ TASKS: Sequence[Task] = [Task(name=name, done=_DONE[name], **row) for name, row 
 
 @dataclass(slots=True)
 class Desk:
-    """The workplace of one task: a folder of its own, and the calls that came."""
+    """The workplace of one task: its own folder and the calls it received."""
 
     task: Task
     folder: Folder
     calls: list[Called] = field(default_factory=list)
 
     def tools(self) -> list[Tool]:
-        """Return the tools that the task offers."""
+        """Return the task's tools."""
         return [TOOLS[name] for name in self.task.tools]
 
     def run(self, name: str, arguments: str) -> str:
-        """Judge a call, and run it only when nothing is wrong. Raises `ToolFailed` with the result that says what failed."""
+        """Judge a call, and run it only if it is valid. Raises `ToolFailed` with the error as the result."""
         wrong = broken(self.tools(), name, arguments)
         if wrong:
             self.calls.append(Called(name, arguments, wrong))
@@ -187,7 +187,7 @@ class Desk:
 
 
 def broken(offered: Sequence[Tool], name: str, arguments: str) -> str:
-    """Return what is wrong with a call by the schema of its tool; nothing for one that may run."""
+    """Return the violations of the tool's schema, or an empty string if the call may run."""
     tool = next((one for one in offered if one.name == name), None)
     if tool is None:
         return f"no tool {name!r}"

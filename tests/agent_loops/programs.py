@@ -1,7 +1,7 @@
-"""Three programs that do a task with an agent's own package, each over another API.
+"""Three programs that do a task with an agent package, each through a different API.
 
-Rules: each program sets what a sensible person sets (a bound on tokens and on turns, a choice of tools for the first turn) and leaves all
-else to its package: histories, results, ids and streams are the package's.
+Rules: each program sets what a sensible user sets: limits of tokens and turns, and a tool choice for the first turn.
+Everything else is the package's own: histories, results, ids and streams.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from openai.types.shared import Reasoning
 agents.set_tracing_disabled(disabled=True)
 
 TOKENS, TURNS = 160, 4
-"""Of one answer, and of one task."""
+"""Limits of one answer and of one task."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why a loop ended: with an `answer`, cut off at a limit of tokens (`length`), at the bound on `turns`; and what was said last."""
+    """The reason why a loop ended (`answer`, `length` for a token limit, or `turns`) and the last answer."""
 
     reason: str
     said: str = ""
@@ -91,7 +91,7 @@ async def openai_agents(desk: Desk, wire: Wire, way: Way) -> End:
         except agents.MaxTurnsExceeded:
             return End("turns")
         except agents.ModelBehaviorError as error:
-            # The package's only word for an answer that a limit cut off.
+            # The only sign in the package that a limit cut the answer off.
             if "max_output_tokens" not in str(error):
                 raise
             return End("length")
@@ -99,7 +99,7 @@ async def openai_agents(desk: Desk, wire: Wire, way: Way) -> End:
 
 
 class _FirstChoice(AgentMiddleware[Any, Any]):  # type: ignore[misc] # unknown where it is not installed
-    """Choose tools in the first turn, as the task says."""
+    """Forces the task's tool choice in the first turn."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ async def claude(desk: Desk, wire: Wire, way: Way) -> End:
     async with anthropic.AsyncAnthropic(
         base_url=wire.address, api_key="any", http_client=wire.client(), max_retries=0
     ) as client:
-        messages: Any = client.beta.messages  # its types want each record's own
+        messages: Any = client.beta.messages  # The package's types require a record type for each item.
         runner = messages.tool_runner(
             model="m",
             max_tokens=way.tokens,

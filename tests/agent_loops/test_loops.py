@@ -1,8 +1,8 @@
-"""Three agents' packages do ten tasks each with real tools, a real and very weak model, and our grammars between the two.
+"""Three agent packages do ten tasks each with real tools, a real but very weak model, and our grammars.
 
-`python3 scripts/run.py agents` installs what this needs; without it the tests are not collected. Whether a task is solved is told at the end and
-not asserted: it is the model's business. What is asserted is ours: no broken call is run, every loop ends for a named reason, and what
-programs send back as history is taken.
+`python3 scripts/run.py agents` installs the requirements; without them the tests aren't collected. Whether the model
+solves a task is printed at the end, but not asserted. The tests assert three things: no broken call runs, every loop
+ends for a known reason, and the gateway accepts the history that programs send back.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Keep = Callable[[dict[str, Any]], None]
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory, example: Path) -> Iterator[str]:
-    """Run a gateway as an operator of agents would, and return where it listens.
+    """Run a gateway as an operator of agents would, and return its address.
 
-    Calls wait until they are complete: a program that streams may run what it has of a call that a limit cuts off.
+    Calls are sent only when they are complete. A program that streams might otherwise run a call that a limit cut off.
     """
     settings = tmp_path_factory.mktemp("gateway") / "gateway.toml"
     engine = f'backend = "gguf"\npath = {str(example)!r}\nthreads = 1'
@@ -50,7 +50,7 @@ def address(tmp_path_factory: pytest.TempPathFactory, example: Path) -> Iterator
 
 @pytest.fixture
 def do(address: str, tmp_path: Path, keep: Keep) -> Callable[[Task, str, Way], tuple[str, list[str]]]:
-    """Return what has a program do a task; that says why the loop ended, and what is wrong with it."""
+    """Return a function that has a program do a task. It returns the reason why the loop ended, and any complaints."""
 
     def done(task: Task, program: str, way: Way) -> tuple[str, list[str]]:
         for name, text in task.files.items():
@@ -80,25 +80,25 @@ def do(address: str, tmp_path: Path, keep: Keep) -> Callable[[Task, str, Way], t
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_loop_ends_and_runs_no_broken_call(do: Any, task: Task, program: str, stream: bool) -> None:
-    """Each call that reaches a tool is valid, each history is taken back, ids match, and the loop ends for a reason."""
+    """Each call that reaches a tool is valid, each history is accepted, ids match, and each loop ends as expected."""
     reason, wrong = do(task, program, Way(stream))
 
     assert wrong == []
     assert reason in REASONS
-    # Where each turn has to call, only the bound on turns, or a limit of tokens, ends the loop.
+    # If every turn must call a tool, only the limit of turns or of tokens ends the loop.
     assert not (task.always and reason == "answer")
 
 
 CUT = next(task for task in TASKS if task.name == "write")
 CUTS = (9, 18, 27)
-"""Tokens: a call of the task has more than 30, so each breaks off at another place."""
+"""Token limits. The task's call has more than 30 tokens, so each limit cuts it at a different place."""
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("tokens", CUTS)
 def test_call_that_is_cut_off_is_not_run(do: Any, tokens: int, program: str, stream: bool) -> None:
-    """A call that a limit cuts off reaches no tool, not even with the arguments that are whole."""
+    """A call that a limit cuts off reaches no tool, not even with its complete arguments."""
     assert do(CUT, program, Way(stream, tokens)) == ("length", [])
 
 
@@ -108,7 +108,7 @@ BROKEN = T["BROKEN"]
 
 @pytest.mark.parametrize(("name", "arguments", "why"), BROKEN.values(), ids=BROKEN)
 def test_judge_names_what_is_broken(name: str, arguments: str, why: str) -> None:
-    """The judge of the tests notices each kind of broken call."""
+    """The judge detects each kind of broken call."""
     assert why in broken(list(TOOLS.values()), name, arguments)
 
 
@@ -136,5 +136,5 @@ WRONG: dict[str, tuple[dict[str, Any], list[Called], str]] = {
 
 @pytest.mark.parametrize(("exchange", "called", "why"), WRONG.values(), ids=WRONG)
 def test_judge_names_what_is_wrong(exchange: dict[str, Any], called: list[Called], why: str) -> None:
-    """The judge of histories notices each way in which one is wrong, and only that."""
+    """The judge of histories reports each kind of wrong history, with a single complaint."""
     assert [why in one for one in complaints(Wire("", [exchange]), called, turns=4, stream=False)] == [True]

@@ -1,7 +1,7 @@
-"""Requests and responses between a program and the gateway, and a judge of the histories in them.
+"""Requests and responses between a program and the gateway, and a judge of their histories.
 
-Rules: the judge knows the three APIs' own forms and nothing of unrender. It looks at what the program sent back as history: each call has one
-result, under an id that the gateway gave, and is a call that a tool was given.
+Rules: the judge knows the formats of the three APIs and uses nothing from unrender. In the history that a program sends
+back, each call must have one result under an id from the gateway. Each call must also have reached a tool.
 """
 
 from __future__ import annotations
@@ -16,27 +16,30 @@ import httpx2
 from agent_loops.errands import Called
 
 Call = tuple[str, str, str]
-"""An id, a name, arguments."""
+"""The id, name and arguments of a call."""
 
 
 @dataclass(slots=True)
 class Wire:
-    """The gateway's address; keeps each request and its answer."""
+    """The gateway's address, and every request with its answer."""
 
     address: str
     exchanges: list[dict[str, Any]] = field(default_factory=list)
 
     def client(self) -> httpx2.AsyncClient:
-        """Return what the packages send their requests by."""
+        """Return the HTTP client that the packages use."""
         return httpx2.AsyncClient(transport=_Kept(self.exchanges), timeout=280)
 
     def answered(self) -> list[dict[str, Any]]:
-        """Return the exchanges but for the first attempt of a program to have its conversation kept, which no gateway of ours does."""
+        """Return the exchanges, except for a program's first attempt to have its conversation stored.
+
+        The gateway rejects such attempts.
+        """
         return [one for one in self.exchanges if "thread_unsupported_request" not in one["answer"]]
 
 
 class _Kept(httpx2.AsyncHTTPTransport):
-    """A transport that keeps copies."""
+    """A transport that copies requests and answers."""
 
     def __init__(self, exchanges: list[dict[str, Any]]) -> None:
         super().__init__()
@@ -53,7 +56,7 @@ class _Kept(httpx2.AsyncHTTPTransport):
 
 
 class _Copied(httpx2.AsyncByteStream):
-    """A body that is kept while it is read."""
+    """A response body that is copied while it is read."""
 
     def __init__(self, response: httpx2.Response, kept: dict[str, Any]) -> None:
         self._response = response
@@ -108,17 +111,17 @@ HISTORIES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Call | str]]] = {
     "max_completion_tokens": _chat,
     "messages": _messages,
 }
-"""A field that only one API's requests have → what reads them; the first that fits counts."""
+"""A field that only one API's requests have, and the function that reads them; the first match counts."""
 
 
 def history(body: Mapping[str, Any]) -> History:
-    """Return the calls and results that a request holds."""
+    """Return the calls and results in a request."""
     found = list(next(read for name, read in HISTORIES.items() if name in body)(body))
     return History([one for one in found if not isinstance(one, str)], [one for one in found if isinstance(one, str)])
 
 
 def complaints(wire: Wire, called: Sequence[Called], *, turns: int, stream: bool) -> list[str]:
-    """Return what is wrong with a loop; nothing for one that went as it should."""
+    """Return the complaints about a loop; empty if there are none."""
     exchanges = wire.answered()
     wrong = [f"broken call: {one}" for one in called if one.broken]
     wrong += [f"status {one['status']}: {one['answer'][:500]}" for one in exchanges if one["status"] != 200]

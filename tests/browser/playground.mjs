@@ -1,7 +1,7 @@
-// Uses the playground as a person does, with mouse and keyboard, in a real Chromium; one line of JSON for each check.
+// Checks the playground with mouse and keyboard in a real Chromium. Prints one line of JSON for each check.
 //
-//   node playground.mjs URL CHROMIUM FOLDER ALONE     FOLDER holds node_modules, and takes the pictures; ALONE is a page that frames
-//                                                     one that has no server, and whose Python cannot be loaded
+//   node playground.mjs URL CHROMIUM FOLDER ALONE     FOLDER contains node_modules and gets the screenshots; ALONE is a page with the
+//                                                     playground in a frame, without a server, and whose Python can't be loaded
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -28,7 +28,7 @@ async function open(address = url, options = {}) {
   return page;
 }
 
-/** What is coloured of the output, as `role=text`, in the order of the text; with `role`, the texts of that role. */
+/** Return the coloured parts of the output as `role=text`, in order. With `role`, return only the texts of that role. */
 const coloured = (page, role = "") =>
   page.evaluate((one) => {
     const roles = one ? [one] : ["reasoning", "content", "marker", "name", "argument", "id", "malformed", "held"];
@@ -43,7 +43,7 @@ const coloured = (page, role = "") =>
 const message = (page) => page.$$eval("#message dt", (terms) => Object.fromEntries(terms.map((term) => [term.textContent, term.nextElementSibling.textContent])));
 const parsed = (page) => settles(page, () => document.querySelector("#verdict").textContent === "Parsed, no problems");
 
-/** The part of an address that holds a state of the page, as the page packs it. */
+/** Return the part of a URL that contains a state of the page, as the page packs it. */
 const linkOf = (state) => `#v1=${deflateRawSync(JSON.stringify(state)).toString("base64url")}`;
 const text = (page, selector) => page.textContent(selector);
 const settles = (page, test, given) => page.waitForFunction(test, given, { timeout: 60_000 });
@@ -280,7 +280,7 @@ const checks = {
     await parsed(page);
     await page.fill("#output", `<think>${"thinking ".repeat(12000)}</think>${"words and words ".repeat(6400)}`);
     await settles(page, () => document.querySelector("#time-shown").textContent.startsWith("2104"));
-    // Other work on the machine slows both alike: a move of the slider is compared with laying out the bare text.
+    // A move of the slider is compared with laying out the bare text, since other load slows both down equally.
     const [move, bare] = await page.evaluate(() => {
       const time = document.querySelector("#time");
       const plain = document.body.appendChild(document.createElement("pre"));

@@ -1,7 +1,7 @@
-// Uses the documentation site as a reader does, in a real Chromium; one line of JSON for each check.
+// Checks the documentation site in a real Chromium, as readers use it. Prints one line of JSON for each check.
 //
-//   node site.mjs URL CHROMIUM FOLDER DISK     URL serves the site, DISK is its address on the disk; FOLDER holds node_modules,
-//                                              and takes the pictures
+//   node site.mjs URL CHROMIUM FOLDER DISK     URL serves the site, and DISK is its file URL; FOLDER contains node_modules and
+//                                              gets the screenshots
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

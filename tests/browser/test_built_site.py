@@ -1,6 +1,6 @@
-"""The documentation site in a real Chromium, served and read from the disk: each check of `site.mjs` is a test here.
+"""Each check of `site.mjs` on the built documentation site, in a real Chromium, over HTTP and from the disk.
 
-`python3 scripts/run.py site --offline` builds what is looked at; without it the tests say so and skip.
+`python3 scripts/run.py site --offline` builds the site; without it the tests are skipped with a message.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Serve the site as any web server does, at a port that is free."""
+    """Serve the site like any web server, on a free port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(chromium.Silent, directory=str(SITE))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -48,7 +48,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def held(address: str) -> Mapping[str, Any]:
-    """Run all checks in one browser, and return what each found; True is good."""
+    """Run all checks in one browser, and return the result of each. True means passed."""
     return chromium.held(SCRIPT, address, f"{SITE.as_uri()}/")
 
 
@@ -59,5 +59,5 @@ def test_site(held: Mapping[str, Any], check: str) -> None:
 
 
 def test_no_check_is_forgotten(held: Mapping[str, Any]) -> None:
-    """Every check that the script makes is a test here."""
+    """Every check in the script is a test here."""
     assert set(held) == set(CHECKS)

@@ -1,4 +1,4 @@
-"""The playground in a real Chromium, used with mouse and keyboard: `playground.mjs` does what a person does, and each of its checks is a test here."""
+"""Each check of `playground.mjs` on the playground, in a real Chromium, with mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [chromium.NEEDED, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Serve the playground as its command does, at a port that is free."""
+    """Serve the playground as its command does, on a free port."""
     command = [sys.executable, "-m", "unrender", "playground", "--port", "0"]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "UNRENDER_CACHE": "off"}
@@ -41,7 +41,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the page as the site does, in a frame, with a Python that takes three seconds to say that it cannot be loaded."""
+    """Serve the page in a frame, as the site does. Loading Python fails after three seconds."""
     folder = tmp_path_factory.mktemp("site")
     static.write(folder / "playground", pyodide="./pyodide")
     (folder / "playground" / "pyodide").mkdir()
@@ -63,7 +63,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def held(address: str, alone: str) -> Mapping[str, Any]:
-    """Run all checks in one browser, and return what each found; True is good."""
+    """Run all checks in one browser, and return the result of each. True means passed."""
     return chromium.held(SCRIPT, address, alone)
 
 
@@ -74,5 +74,5 @@ def test_page(held: Mapping[str, Any], check: str) -> None:
 
 
 def test_no_check_is_forgotten(held: Mapping[str, Any]) -> None:
-    """Every check that the script makes is a test here."""
+    """Every check in the script is a test here."""
     assert set(held) == set(CHECKS)

@@ -1,4 +1,4 @@
-"""A gateway on a socket, before an engine whose answers are known: what the clients of this folder are run against."""
+"""A gateway on a socket in front of an engine with known answers, for the clients in this folder."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["te
 
 
 def said(job: Job) -> Iterable[str | EngineError]:
-    """Return what a model says that thinks, calls `get_weather` when it is asked about rain, and tells what it learnt; else, what the
-    request forces it to.
+    """Return the model's answer.
+
+    It has reasoning, then a call of `get_weather` if the question is about rain, then an answer from the result. If the
+    request forces a call or a schema, the answer is that call or JSON.
     """
     prompt, request = job.turn.prompt, job.turn.request
     schema = request.response_schema if isinstance(request.response_schema, Mapping) else {}
@@ -34,7 +36,7 @@ def said(job: Job) -> Iterable[str | EngineError]:
         text = f"{thought}It rains.<|end|>"
     elif "Rain?" in prompt and request.tool("get_weather"):
         text = f"{thought}{CALL}<|end|>"
-    # Of an object that may hold anything, the question alone says what.
+    # If the schema allows any object, only the question shows which one is expected.
     elif "properties" in schema or request.tool_choice in ("required", "named"):
         text = job.turn.sample(7)
     elif "Who?" in prompt:
@@ -46,13 +48,13 @@ def said(job: Job) -> Iterable[str | EngineError]:
 
 @pytest.fixture(scope="session")
 def engine() -> Told:
-    """Return the engine, which keeps its jobs."""
+    """Return the engine, which records its jobs."""
     return Told(said, capabilities=EngineCapabilities(seed=False, obeys=True))
 
 
 @pytest.fixture(scope="session")
 def address(engine: Told) -> Iterator[str]:
-    """Run a gateway in a thread, and return where it listens."""
+    """Run a gateway in a thread, and return its address."""
     model = Model(name="small", turns=Turns(template=template()), backend=engine, aliases=("m",))
     running, listens = server(app([model])), listener("127.0.0.1", 0)
     thread = threading.Thread(target=running.run, args=([listens],), daemon=True)
@@ -66,7 +68,7 @@ def address(engine: Told) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def no_defect(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """See that the gateway logs no defect."""
+    """Check that the gateway logs no defect."""
     yield
     found = [
         one.message

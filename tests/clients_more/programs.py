@@ -1,12 +1,12 @@
 # ruff: noqa: PLC0415 - each package is imported where it is used: a part of them may be installed
-"""Programs that use other client packages with the gateway, a class for each; all of them do the same five things.
+"""Programs that use other client packages with the gateway. Each is a class that does the same five things.
 
-`chat` returns the answer to one question, `streamed` its pieces, `tool` the answer that comes after a tool was called, `structured` the
-answer as the package reads it. `refusal` is the name of the error, or of one that it is made from, by which the package says that a
-prompt is too long.
+`chat` returns the answer to one question; `streamed`, its pieces; `tool`, the answer after a tool call; `structured`,
+the answer as the package parses it. `refusal` names the error, or one of its bases, that the package raises if a prompt
+is too long.
 
-Rules: each sets what its own documentation says for a server like OpenAI's or Anthropic's, and nothing that is special to this gateway. A
-class imports its package when it is used, so that each is tested where it is installed.
+Rules: each class uses the settings that its documentation gives for a server like OpenAI's or Anthropic's, and none
+special to this gateway. A class imports its package only when used, so each is tested where it is installed.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "requir
 
 
 def get_weather(city: str) -> str:
-    """Tell the weather.
+    """Return the weather.
 
     Args:
-        city: Where.
+        city: The name of the city.
     """
     return f"wet in {city}"
 
 
 class PydanticAI:
-    """pydantic-ai, on both of OpenAI's APIs; its structured answers are a forced call.
+    """pydantic-ai on both of OpenAI's APIs. Structured answers are a forced call.
 
-    Its own model for Messages fails before it sends anything with Anthropic's package from 2.0 on, in Python 3.11.
+    Its own model for Messages fails before sending anything with Anthropic's package from 2.0 on Python 3.11.
     """
 
     package = "pydantic_ai"
@@ -83,7 +83,7 @@ class PydanticAI:
 
 
 class PydanticAINative(PydanticAI):
-    """The same with its structured answers as a response format."""
+    """pydantic-ai with structured answers as a response format."""
 
     def structured(self, question: str) -> Any:
         from pydantic_ai import NativeOutput
@@ -92,7 +92,7 @@ class PydanticAINative(PydanticAI):
 
 
 class Instructor:
-    """instructor: a pydantic model as a tool, or as a response format; it knows no tools but those."""
+    """instructor: a pydantic model as a tool or as a response format. It supports no other tools."""
 
     package = "instructor"
     refusal = "BadRequestError"
@@ -127,7 +127,7 @@ class Instructor:
 
 
 class Smolagents:
-    """smolagents' model, and its agent that calls tools."""
+    """smolagents' model, and its tool-calling agent."""
 
     package = "smolagents"
     refusal = "BadRequestError"
@@ -154,7 +154,7 @@ class Smolagents:
     def tool(self, question: str) -> str:
         from smolagents import ToolCallingAgent, tool
 
-        # The agent ends with a call of `final_answer`, which the engine writes when it is forced to.
+        # The agent ends with a call of `final_answer`, which the engine writes when forced.
         agent = ToolCallingAgent(tools=[tool(get_weather)], model=self.model, max_steps=2, verbosity_level=0)
         steps = list(agent.run(question, stream=True))
         return "; ".join(str(getattr(step, "observations", "")) for step in steps)
@@ -172,7 +172,7 @@ class Smolagents:
 
 
 class LiteLLM:
-    """litellm as a client, of Chat Completions, of Messages, and of Responses."""
+    """litellm as a client of Chat Completions, Messages, and Responses."""
 
     package = "litellm"
     refusal = "ContextWindowExceededError"
@@ -213,7 +213,7 @@ class LiteLLM:
 
 
 class LLM:
-    """llm, Simon Willison's command line and library, with a model of its file of extra models."""
+    """llm, Simon Willison's command line and library, with a model from its file of extra models."""
 
     package = "llm"
     refusal = "BadRequestError"
@@ -352,4 +352,4 @@ CLIENTS: Mapping[str, tuple[type[Any], str]] = {
     row["client"]: (next(made for made in _MADE if made.__name__ == row["made"]), row["api"])
     for row in case_rows(Path(__file__).with_name("clients.jsonl"))
 }
-"""Each client with the API, or the way, that it uses."""
+"""Each client with its API or mode."""

@@ -1,6 +1,6 @@
-"""Clients that people use talk to the gateway: answers, streams, tools, structured answers, and an error that each understands.
+"""Popular clients work with the gateway: answers, streams, tools, structured answers, and errors.
 
-`python3 scripts/run.py clients-more` installs them; without them the tests are not collected.
+`python3 scripts/run.py clients-more` installs them; without them the tests aren't collected.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ def client(request: pytest.FixtureRequest, address: str) -> Any:
 
 
 def can(client: Any, what: str) -> None:
-    """Skip what a package does not do."""
+    """Skip the test if the package doesn't support the feature."""
     if not hasattr(client, what):
         pytest.skip(f"{client.package} has none")
 
 
 def test_answer_is_read(client: Any) -> None:
-    """An answer's text comes without the thought before it."""
+    """An answer's text doesn't include the reasoning before it."""
     said = client.chat("Hello")
 
     assert said == HELLO or client.package == "instructor"
 
 
 def test_stream_is_read(client: Any) -> None:
-    """A streamed answer comes in several pieces, which add up to it."""
+    """A streamed answer arrives in several pieces that add up to it."""
     can(client, "streamed")
     pieces = client.streamed("Hello")
 
@@ -47,19 +47,19 @@ def test_stream_is_read(client: Any) -> None:
 
 
 def test_tool_is_called(client: Any) -> None:
-    """A call is read and run, and its result reaches the model."""
+    """A call is parsed and run, and its result reaches the model."""
     can(client, "tool")
 
     assert "It rains." in client.tool("Rain?") or client.package == "smolagents"
 
 
 def test_structured_answer_is_read(client: Any) -> None:
-    """A forced call or a response format returns a person."""
+    """A forced call or a response format gives a `Person`."""
     assert isinstance(client.structured("Who?"), Person)
 
 
 def test_error_is_understood(client: Any) -> None:
-    """That a prompt is too long is an error of the kind that the package has for it, and not asked again."""
+    """A prompt that is too long raises the package's own kind of error, and the package doesn't retry."""
     with pytest.raises(Exception) as caught:
         client.chat("too long")
 
@@ -68,7 +68,7 @@ def test_error_is_understood(client: Any) -> None:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, and those that it comes from."""
+    """Yield an error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,4 +1,7 @@
-"""LiteLLM's proxy in front of the gateway, with the settings of docs/howto/serve-operations.md, asked by the vendors' own clients."""
+"""LiteLLM's proxy in front of the gateway, configured as in docs/howto/serve-operations.md.
+
+The vendors' own clients send the requests.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ PAGE = ROOT / "docs" / "howto" / "serve-operations.md"
 
 @pytest.fixture(scope="module")
 def proxy(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run the proxy, and return where it listens."""
+    """Run the proxy, and return its address."""
     found = re.search(r"```yaml\n(model_list:.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert found
     folder = tmp_path_factory.mktemp("proxy")
@@ -55,7 +58,7 @@ def proxy(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 @pytest.fixture
 def client(proxy: str) -> openai.OpenAI:
-    """Return OpenAI's client of the proxy."""
+    """Return an OpenAI client of the proxy."""
     return openai.OpenAI(base_url=f"{proxy}/v1", api_key=KEY, max_retries=0)
 
 
@@ -64,7 +67,7 @@ TOOL: Any = {"type": "function", "function": {"name": "get_weather", "parameters
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_tool_loop_goes_through(client: openai.OpenAI, stream: bool) -> None:
-    """A call, the thought before it and its result pass the proxy, streamed as well."""
+    """A call, its reasoning and its result pass through the proxy, streamed or whole."""
     conversation: list[Any] = [{"role": "user", "content": "Rain?"}]
     message = _message(client, conversation, stream=stream)
     assert message["reasoning_content"].strip() == "Hm."
@@ -95,7 +98,7 @@ def _arguments(call: dict[str, Any]) -> Any:
 
 
 def test_structured_answer_goes_through(client: openai.OpenAI) -> None:
-    """A response format reaches the gateway, which forces it."""
+    """A response format reaches the gateway, which enforces it."""
     asked: Any = {"model": "small", "messages": [{"role": "user", "content": "Who?"}]}
 
     assert isinstance(client.chat.completions.parse(response_format=Person, **asked).choices[0].message.parsed, Person)
@@ -103,7 +106,7 @@ def test_structured_answer_goes_through(client: openai.OpenAI) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses_go_through(client: openai.OpenAI, stream: bool) -> None:
-    """Responses pass the proxy."""
+    """Responses pass through the proxy."""
     asked: Any = {"model": "small", "input": "Hello"}
     if not stream:
         assert client.responses.create(**asked).output_text == "Hello there, ünïcödé."
@@ -115,7 +118,7 @@ def test_responses_go_through(client: openai.OpenAI, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_messages_go_through(proxy: str, stream: bool) -> None:
-    """Messages pass the proxy to the gateway's own."""
+    """Messages pass through the proxy to the gateway's own endpoint."""
     client = anthropic.Anthropic(base_url=proxy, api_key=KEY, max_retries=0)
     asked: Any = {"model": "small-messages", "max_tokens": 500, "messages": [{"role": "user", "content": "Hello"}]}
     if stream:
@@ -129,14 +132,14 @@ def test_messages_go_through(proxy: str, stream: bool) -> None:
 
 
 def test_error_goes_through(client: openai.OpenAI) -> None:
-    """That a prompt is too long is what the proxy calls it, too."""
+    """The proxy also reports an error if a prompt is too long."""
     asked: Any = {"model": "small", "messages": [{"role": "user", "content": "too long"}]}
     with pytest.raises(openai.BadRequestError, match="ContextWindowExceededError"):
         client.chat.completions.create(**asked)
 
 
 def test_key_is_the_proxys(proxy: str) -> None:
-    """The proxy refuses a client without one of its keys."""
-    # Without a database it knows no keys but its own, and says so with another status.
+    """The proxy rejects a client without one of its keys."""
+    # Without a database, the proxy knows only its own key and returns another status.
     with pytest.raises((openai.AuthenticationError, openai.BadRequestError), match=r"No connected db|Authentication"):
         openai.OpenAI(base_url=f"{proxy}/v1", api_key="sk-other", max_retries=0).models.list()

@@ -1,6 +1,6 @@
-"""Parts into templates: each frame, way of reasoning and way of calling joined, with one oddity that templates have.
+"""Templates composed of parts: each frame, reasoning style and call style, with one oddity.
 
-Strategy: a seed draws the parts, so the same number gives the same template, and a failure is replayed by it.
+Strategy: a seed draws the parts, so a number always gives the same template and can reproduce a failure.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def drawn(seed: int) -> Recipe:
 
 
 def template(recipe: Recipe) -> str:
-    """Return the source of the template that a recipe makes."""
+    """Return the source of a recipe's template."""
     return composed(FRAMES[recipe.frame], THOUGHTS[recipe.thoughts], CALLS[recipe.calls], recipe.oddity)
 
 
 def composed(frame: Frame, thoughts: Thoughts, calls: Calls, oddity: str = "") -> str:
-    """Return the source of the template that these parts make."""
+    """Return the source of the template made of these parts."""
     placed = {"⟦header⟧": frame.answer[0], "⟦end⟧": frame.answer[1]}
     return _Writer(frame, _placed(thoughts, placed), _placed(calls, placed), oddity).template()
 
 
 def _placed(part: Any, placed: dict[str, str]) -> Any:
-    """Return the part with the frame's texts where it names them."""
+    """Return the part with the frame's texts in its placeholders."""
     changed = {}
     for field in fields(part):
         value = getattr(part, field.name)
@@ -62,7 +62,7 @@ def _placed(part: Any, placed: dict[str, str]) -> Any:
 
 
 def written(text: str) -> str:
-    """Return the Jinja that writes `text`, in which «» holds expressions and `{% %}` stays."""
+    """Return Jinja that writes `text`. Expressions in «» are evaluated, and `{% %}` is kept."""
     pieces = re.split(r"(«.*?»|\{%.*?%\})", text)
     return "".join(_piece(piece) for piece in pieces if piece)
 
@@ -213,7 +213,7 @@ class _Writer:
         header = frame.answer[0] if frame.asks is None else frame.asks
         prefill = written(thoughts.prefill)
         if not header and frame.answer[0].strip():
-            return ""  # Where no header asks for an answer, nothing of it is begun either.
+            return ""  # If no header starts the answer, the prompt starts no part of it either.
         if thoughts.prefill_off:
             off = written(thoughts.prefill_off)
             prefill = (

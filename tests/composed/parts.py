@@ -1,7 +1,7 @@
-"""Tables of the ways in which chat templates frame turns, write reasoning and write calls: parts that `composition` joins.
+"""Tables of how chat templates frame turns, write reasoning and write calls, for `composition`.
 
-Strategy: the tables are rows of `tests/corpus/parts.jsonl`; what a row does not say is as usual. All of it is our own short writing of conventions that are common in the field, under names of their shape. A text
-between «» is an expression of Jinja; everything else is written as it stands.
+Strategy: the tables are rows of `tests/corpus/parts.jsonl`; missing fields have defaults. All parts are our own short
+versions of common conventions, named after their shape. A text in «» is a Jinja expression; other text is literal.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Frame:
     question: tuple[str, str]
     system: tuple[str, str] = ("", "\n")
     result: tuple[str, str] = ("", "")
-    """Empty: a result is written as a question is."""
+    """Text around results; empty if they are written like questions."""
     asks: str | None = None
-    """The generation prompt, where it is not what is before an answer; "" where there is none."""
+    """The generation prompt if it differs from the text before an answer; "" if there is none."""
     first: str = "«bos_token»"
     space: str = ""
-    """Before content alone."""
+    """Whitespace before content that has no reasoning before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,32 +42,32 @@ class Thoughts:
     end: str = ""
     joint: str = ""
     empty: str = ""
-    """Written where an answer has none."""
+    """The text of an answer without reasoning."""
     prefill: str = ""
-    """After the generation prompt."""
+    """Text after the generation prompt."""
     prefill_off: str = ""
-    """The same when thinking is switched off; empty: there is no switch."""
+    """The prefill with thinking turned off; empty if there is no switch."""
     inline: bool = False
-    """Reasoning is cut out of content."""
+    """If true, the template cuts reasoning out of content."""
     last_only: bool = False
-    """Reasoning of turns before the last question is dropped."""
+    """If true, reasoning of turns before the last question is dropped."""
     unless_calls: bool = False
     says: tuple[str, str] = ("", "")
-    """Around content."""
+    """Text around content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """The text of calls and around them."""
+    """The text of calls and around calls."""
 
     call: str
     start: str = ""
     end: str = ""
     separator: str = ""
     after_content: str = ""
-    """Between content and the first call."""
+    """Text between content and the first call."""
     ends_with: str | None = None
-    """The end of a turn of calls, where it isn't that of content."""
+    """The end of a turn with calls if it differs from that of content."""
     only_first: bool = False
 
 
@@ -75,7 +75,7 @@ ROWS = case_rows(CORPUS / "parts.jsonl")
 
 
 def _parts(kind: str, made: Callable[..., Part]) -> dict[str, Part]:
-    """Return the parts of one kind by name; pairs of texts are lists in the rows."""
+    """Return the parts of one kind by name. The rows write pairs of texts as lists."""
     return {
         row[kind]: made(
             **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items() if key != kind}

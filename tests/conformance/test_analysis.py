@@ -1,7 +1,7 @@
-"""Derived formats against the vendors' templates: each answer written from the format is the one that the template renders.
+"""Derived formats against the vendors' templates: an answer written from the format equals the template's rendering.
 
-Rules: whitespace counts, except where `LOOSE` says why it cannot. A shape that a template does not show is not judged.
-An entry of `NOT_REBUILT` that comes out right after all is a failure, too.
+Rules: whitespace counts, except where `LOOSE` gives a reason. A shape that the template doesn't show is skipped. An
+entry of `NOT_REBUILT` that does match also fails.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _UNEVEN = {
     "vllm-llama4_json": "a line break before the header of calls and prompts, none before that of content",
 }
 LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES}
-"""Templates whose whitespace differs between shapes, so that no joint fits all."""
+"""Templates whose whitespace varies between shapes, so that no single text between parts fits all."""
 
 
 @cache
@@ -100,14 +100,14 @@ def analysed(name: str) -> tuple[Any, Analysis]:
 
 
 def rendered(name: str, shape: Said) -> str | None:
-    """Return what the template writes after the question, up to EOS; None when it refuses the shape or drops a part."""
+    """Return the text after the question, up to EOS; None if the template rejects the shape or drops a part."""
     text = after_question(name, [shape.to_openai()])
     asked = after_question(name, []) or ""
     return None if text is None or not shape.shown_in(text, asked) else text.partition("<eos>")[0]
 
 
 def after_question(name: str, messages: list[dict[str, Any]]) -> str | None:
-    """Return what the template writes after a question that these messages follow; None when it refuses them."""
+    """Return the text that these messages add after a question; None if the template rejects them."""
     template, analysis = analysed(name)
     tools = [
         {
@@ -124,9 +124,9 @@ def after_question(name: str, messages: list[dict[str, Any]]) -> str | None:
 
 
 def after_header(name: str, text: str, header: str) -> str:
-    """Return what follows the header in a text: the last one of the question's own turn, or else the first after it.
+    """Return the text after the header: the last one in the question's own turn, otherwise the first after it.
 
-    An answer without any header follows the question's turn.
+    An answer without a header follows the question's turn.
     """
     asked = after_question(name, []) or ""
     if header not in text:
@@ -142,7 +142,7 @@ def squeezed(text: str) -> str:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_answer_is_rebuilt(name, shape):
-    """An answer written from the derived format is the rendered one, character for character."""
+    """An answer written from the derived format equals the rendering, character for character."""
     text = rendered(name, SHAPES[shape])
     if text is None:
         pytest.skip("not observable: the template does not render this")
@@ -153,7 +153,7 @@ def test_answer_is_rebuilt(name, shape):
     loose = (name, shape) in LOOSE
     after = after_header(name, text, format.turn.headers[0].strip() if loose else format.turn.headers[0])
     same = squeezed if loose else str
-    # The history may lack what stands for no reasoning, and the layout after it.
+    # The history may lack the placeholder for empty reasoning and the layout after it.
     empty = format.reasoning.empty
     options = [
         same(answer.removeprefix(left_out)) for left_out in ("", empty, empty + format.turn.reasoning_to_content)
@@ -166,7 +166,7 @@ def test_answer_is_rebuilt(name, shape):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_header_ends_the_prompt(name):
-    """The generation prompt is what is before the header, the header, and the prefill."""
+    """The generation prompt consists of the text before the header, the header, and the prefill."""
     template, analysis = analysed(name)
     capabilities, turn = analysis.capabilities, analysis.format.turn
     for thinking, prefill in ((True, turn.prefill), (False, turn.prefill_no_thinking)):
@@ -180,7 +180,7 @@ def test_header_ends_the_prompt(name):
 @pytest.mark.few(40)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_analysis_is_small_and_blind(name):
-    """Few probes are rendered, of answers and of what is refused, and BOS and EOS leave no trace in what is learnt."""
+    """Analysis renders few probes, and BOS and EOS leave no trace in the derived format."""
     text = TEMPLATES[name].read_text(encoding="utf-8")
     other = analyze(template_of(text, bos_token="<|im_start|>", eos_token="<|im_end|>"))
 
@@ -190,7 +190,7 @@ def test_analysis_is_small_and_blind(name):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_second_turn_renders(name):
-    """A question after a call, its result and an answer is in a prompt, whatever form the messages came in."""
+    """A question after a call, its result and an answer appears in the prompt, whatever the form of the messages."""
     call = {
         "id": "call_abcdefghijkl",
         "type": "function",

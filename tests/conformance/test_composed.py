@@ -1,6 +1,6 @@
-"""Templates that nobody wrote: parts of the field's conventions joined at random, and what they write is read back.
+"""Randomly composed templates: their answers are read back.
 
-`pytest -m full` joins more of them.
+`pytest -m full` composes more of them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from unrender.errors import FormatWarning
 
 FEW, MANY = 16, 800
 UNREAD = {"numbered lines": "only a number and a tool's name show a call"}
-"""Calls that no Format describes yet, and why."""
+"""Calls that no Format describes yet, with the reason."""
 ODD = {
     390: "the header ends in EOS, and is not a marker where the prompt with tools is another one",
     486: "nothing but the header's word `to=` shows a call, and only calls show it",
     495: "the header's space is in history alone, and the prompt with tools is another one",
 }
-"""Single templates that are not read, or not generated, as they should be."""
+"""Single templates that aren't parsed or generated correctly."""
 CUT = (16, 123, 187, 247, 402, 711)
-"""Templates of which the grammars once refused their own words."""
+"""Templates whose own answers were once rejected by the grammars."""
 
 
 def composed(seed: int) -> ChatTemplate:
@@ -35,7 +35,7 @@ def composed(seed: int) -> ChatTemplate:
 
 
 def ends_in_eos(seed: int) -> bool:
-    """Return whether reasoning is a message of its own that EOS ends: an engine never goes on to the answer."""
+    """Return whether EOS ends reasoning as a message of its own. An engine never continues to such an answer."""
     recipe = drawn(seed)
     ended = "eos_token" in FRAMES[recipe.frame].answer[1] or recipe.oddity == "eos after the end"
     return recipe.thoughts == "a message of its own" and ended
@@ -51,14 +51,14 @@ def own_words_of(seed: int) -> Iterator[Written]:
 
 @pytest.mark.parametrize("seed", range(FEW))
 def test_what_a_composed_template_writes_is_read_back(seed):
-    """Each answer means what it was made to say, whole and character by character."""
+    """Each answer is parsed into its intended message, whole and character by character."""
     assert lost(composed(seed)) == {}, str(drawn(seed))
 
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 def test_what_many_composed_templates_write_is_read_back():
-    """The same for many."""
+    """Each answer of many composed templates is parsed into its intended message."""
     seeds = read_ones(range(FEW, MANY))
 
     assert {f"{seed}: {drawn(seed)}": list(found) for seed in seeds if (found := lost(composed(seed)))} == {}
@@ -68,7 +68,7 @@ def test_what_many_composed_templates_write_is_read_back():
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 @pytest.mark.parametrize("seed", CUT)
 def test_grammars_accept_what_a_composed_template_writes(seed):
-    """Every dialect accepts the template's own words, whatever tools and choices are offered."""
+    """Every dialect accepts the template's own answers, for all tools and choices."""
     assert refused(own_words_of(seed)) == [], str(drawn(seed))
 
 
@@ -77,7 +77,7 @@ def test_grammars_accept_what_a_composed_template_writes(seed):
 @pytest.mark.timeout(7200)
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 def test_grammars_accept_what_many_composed_templates_write():
-    """The same for many."""
+    """Every dialect accepts the answers of many composed templates."""
     found = {f"{seed}: {drawn(seed)}": refused(own_words_of(seed)) for seed in read_ones(range(MANY))}
 
     assert {name: answers for name, answers in found.items() if answers} == {}
@@ -85,7 +85,7 @@ def test_grammars_accept_what_many_composed_templates_write():
 
 @pytest.mark.parametrize("calls", UNREAD)
 def test_what_is_not_read_is_said(calls):
-    """A template of such calls says so in its analysis, and reads everything else."""
+    """If calls can't be parsed, the analysis reports it, and everything else is parsed."""
     seed = next(seed for seed in range(MANY) if drawn(seed).calls == calls)
     with pytest.warns(FormatWarning) as warned:
         found = lost(composed(seed))
@@ -95,7 +95,7 @@ def test_what_is_not_read_is_said(calls):
 
 
 def test_the_same_number_gives_the_same_template():
-    """A failure is replayed by its number, and numbers differ."""
+    """A number reproduces a template, and different numbers give different templates."""
     sources = [template(drawn(seed)) for seed in range(FEW)]
 
     assert sources == [template(drawn(seed)) for seed in range(FEW)]

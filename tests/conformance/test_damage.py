@@ -1,7 +1,7 @@
-"""Answers that a template writes, damaged at one marker, cut off, or quoted in prose: none becomes a call that nobody wrote.
+"""Damaged, cut off or quoted answers of a template: none becomes a call that nobody wrote.
 
-Rules: a damaged call is read with the arguments that were written, or refused with a report. A quoted call is text. The judge,
-`tests/damaged.py`, knows nothing of a derived format. `pytest -m full` asks all cases of all templates.
+Rules: a damaged call is parsed with the written arguments, or rejected with a report. A quoted call is text. The judge
+in `tests/damaged.py` doesn't use the derived format. `pytest -m full` checks all cases of all templates.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FEW, MANY, CASES = 24, 400, 60
 
 
 def sources() -> dict[str, str | Path]:
-    """Return templates by name: our own, vendors' where they are at hand, and composed ones."""
+    """Return templates by name: our own, the vendors' if available, and composed ones."""
     own = {path.stem: path for path in sorted(OWN.glob("*.jinja"))}
     return {**own, **all_vendor_templates(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW)}}
 
 
 def found(source: str | Path, most: int | None) -> Iterator[str]:
-    """Yield what is wrong with the readings of a template's answers, of at most `most` cases."""
+    """Yield the errors in a template's answers, for at most `most` cases."""
     text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
     chat = ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>")
     cases = [
@@ -47,12 +47,15 @@ def found(source: str | Path, most: int | None) -> Iterator[str]:
 @pytest.mark.few(40)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_no_call_comes_of_damage_or_quotations(name):
-    """A sample of the damages and quotations of each template."""
+    """A sample of each template's damaged and quoted answers is parsed correctly."""
     assert list(found(sources()[name], CASES)) == []
 
 
 def unanswered(source: str | Path, most: int) -> Iterator[str]:
-    """Yield the answers whose reading `Turn.next` doesn't share: a result for each call, an error for a failed one, else a user message."""
+    """Yield the answers that the parser and `Turn.next` read differently.
+
+    The next turn needs a result for each call, an error for a failed call, and otherwise a user message.
+    """
     text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
     chat = ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>")
     cases = [
@@ -79,7 +82,7 @@ def unanswered(source: str | Path, most: int) -> Iterator[str]:
 @pytest.mark.few(40)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_what_is_read_can_be_answered(name):
-    """The parser and the next turn share one reading, of damaged answers too."""
+    """The parser and the next turn agree, even on damaged answers."""
     assert list(unanswered(sources()[name], CASES)) == []
 
 
@@ -87,7 +90,7 @@ def test_what_is_read_can_be_answered(name):
 @pytest.mark.timeout(7200)
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 def test_no_call_comes_of_any_damage_or_quotation():
-    """All of them, of many templates."""
+    """All damaged and quoted answers of many templates are parsed correctly."""
     many = {**sources(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW, MANY)}}
 
     assert {name: problems for name, source in many.items() if (problems := list(found(source, None)))} == {}

@@ -1,6 +1,6 @@
-"""Encoders that lie beside DeepSeek's weights, as vLLM's wheel carries them: formats derived from Python functions.
+"""Formats derived from Python functions: DeepSeek's encoders, which vLLM's wheel contains.
 
-Read as files, so vLLM is not imported; `python3 scripts/run.py plugins` runs them.
+The files are read without importing vLLM; `python3 scripts/run.py plugins` runs them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ANSWERS = {
 
 
 def test_there_are_encoders():
-    """The newest vLLM still carries them."""
+    """The newest vLLM still includes the encoders."""
     assert len(FILES) >= 3
 
 
@@ -56,10 +56,10 @@ def encoder(request) -> Any:
 
 @pytest.fixture(scope="module")
 def write(encoder):
-    """Return the function that `ChatTemplate.from_renderer` is given, in this encoder's words."""
+    """Return the renderer for `ChatTemplate.from_renderer` that calls this encoder."""
 
     def write(messages, tools=None, thinking=False):
-        # One encoder reads one name for reasoning, one another.
+        # The encoders have different names for reasoning.
         messages = [{"reasoning": message.get("reasoning_content"), **message} for message in messages]
         if tools:
             described = messages.pop(0) if messages[0]["role"] == "system" else {"role": "system"}
@@ -76,7 +76,7 @@ def template(encoder, write):
 
 @pytest.mark.parametrize("said", ANSWERS.values(), ids=ANSWERS)
 def test_what_an_encoder_writes_is_read_back(said, template, write):
-    """Reasoning, content, and calls with their arguments' types, whole and in characters."""
+    """Reasoning, content, and calls with typed arguments are read back, whole and character by character."""
     turn = template.prepare([USER], tools=TOOLS, thinking=True)
     written = write([USER, {"role": "assistant", **said}], TOOLS, thinking=True)
     assert written.startswith(turn.prompt)
@@ -91,7 +91,7 @@ def test_what_an_encoder_writes_is_read_back(said, template, write):
 
 
 def test_the_format_of_an_encoder_passes(template):
-    """Nothing was given up, no capability fails, and the switch for thinking is found."""
+    """Analysis drops nothing, no capability fails, and the switch for thinking is found."""
     report = verify(template)
 
     assert template.analysis.given_up == ()

@@ -1,7 +1,7 @@
-"""Properties of every template, a test for each: ours, the vendors', and those that no package has.
+"""Properties of every template: ours, the vendors', and those that no package contains.
 
-What a template writes is read back, and accepted by its grammars in every dialect; what is read goes into the next prompt; no argument
-is lost in silence; no grammar's lexeme is lost to a longer one. `pytest -m full` asks more of some.
+Answers are read back and accepted by the grammars of every dialect. Parsed answers fit the next prompt. No argument is
+lost silently, and no lexeme is lost to a longer one. `pytest -m full` checks some templates more thoroughly.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ LOSSY: dict[str, tuple[set[str], str]] = {
     ),
     "delimiter": ({"reasoning"}, "as above"),
 }
-"""Templates of which some shapes of answers cannot be read back: which, and why no reader could."""
+"""Templates with answers that can't be read back: the shapes of these answers, and the reason."""
 
 
 @pytest.mark.few(50)
 @each_template
 def test_what_a_template_writes_is_read_back(name):
-    """Each answer means what it was made to say, whole and character by character; what is lossy is lost indeed."""
+    """Each answer is parsed as intended, whole and by character, except for the losses in `LOSSY`."""
     found = unread(template_named(name))
 
     expected, _ = LOSSY.get(name, (set(), ""))
@@ -69,7 +69,7 @@ UNWRITTEN = {
     "call-words": "commas and brackets in a value that nothing closes: the grammar keeps them out",
     "vllm-toolace": "the same",
 }
-"""Templates of which some renderings are not accepted, and why."""
+"""Templates with renderings that the grammars don't accept, with the reason."""
 FEW = ["content", "calls", "no arguments", "all"]
 
 
@@ -77,7 +77,7 @@ FEW = ["content", "calls", "no arguments", "all"]
 @pytest.mark.engine
 @each_template
 def test_what_the_template_writes_first_is_accepted(name: str) -> None:
-    """A few shapes, after a question; for templates that no package has, all of them."""
+    """Grammars accept a few shapes after a question; for templates that no package contains, all shapes."""
     shapes = {shape: ANSWERS[shape] for shape in (FEW if name in template_paths() else ANSWERS)}
 
     found = refused(own_words(template_named(name), turns={"first": BEFORE["first"]}, shapes=shapes))
@@ -89,7 +89,7 @@ def test_what_the_template_writes_first_is_accepted(name: str) -> None:
 @pytest.mark.engine
 @each_template
 def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
-    """All shapes after all turns."""
+    """Grammars accept all shapes after all turns."""
     found = refused(own_words(template_named(name)))
 
     assert bool(found) == (name in UNWRITTEN), found
@@ -98,7 +98,7 @@ def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
 @pytest.mark.few(20)
 @each_template
 def test_no_lexeme_is_lost(name):
-    """Of several lexemes at one place, none can continue where another is complete and may be followed by the same text."""
+    """No lexeme continues with text that may follow a complete lexeme at the same place."""
     template = template_named(name)
     try:
         turns = [
@@ -113,14 +113,14 @@ def test_no_lexeme_is_lost(name):
 
 
 CALLS = 3
-"""Calls with random values that each template writes."""
+"""Number of calls with random values for each template."""
 
 
 @pytest.mark.few(40)
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @each_template
 def test_arguments_are_kept(name: str) -> None:
-    """A call is read as it was meant, and of a text that is not quite a call no word is lost without an event that names it."""
+    """A call is parsed as intended. If text is almost a call, no word is lost without an event."""
     chat, rng = template_named(name), random.Random(name)
     written = list(calls(chat, rng, CALLS)) if chat.format.tools.function else []
 
@@ -131,7 +131,7 @@ def test_arguments_are_kept(name: str) -> None:
 
 
 def calling(name: str) -> Turn | None:
-    """Return a turn that has to call; None where the template has no calls, or refuses the tools."""
+    """Return a turn that must call a tool; None if the template has no calls or rejects the tools."""
     try:
         turn = template_named(name).prepare(QUESTION, tools=TOOL_SETS["three"], tool_choice="required")
     except TemplateError:
@@ -169,7 +169,7 @@ def check_next_prompt(name: str, seed: int) -> None:
 
 @each_template
 def test_the_next_prompt_takes_the_ids_of_an_answer(name):
-    """Whatever the grammar lets a model write for an id, the next `prepare` renders."""
+    """Whatever id a grammar lets a model write, the next `prepare` renders it."""
     check_next_prompt(name, 0)
 
 
@@ -177,7 +177,7 @@ def test_the_next_prompt_takes_the_ids_of_an_answer(name):
 @pytest.mark.parametrize("seed", range(1, 20))
 @each_template
 def test_the_next_prompt_takes_the_ids_of_many_answers(name, seed):
-    """The same, for more answers."""
+    """The next `prepare` renders the ids of many answers."""
     check_next_prompt(name, seed)
 
 
@@ -210,7 +210,7 @@ SHORT: dict[Any, dict[str, Any]] = {
 
 
 def refusal(template: ChatTemplate, *answers: str) -> str:
-    """Return why a template refuses a history of these answers, each with what is said to it; "" where it takes it."""
+    """Return why a template rejects a history of these answers and their replies; "" if it accepts it."""
     turns = []
     for number, answer in enumerate(answers):
         calls = [{**call, "id": f"call{number:05d}"} for call in SHORT[answer].get("tool_calls", ())]
@@ -225,7 +225,7 @@ def refusal(template: ChatTemplate, *answers: str) -> str:
 
 @each_template
 def test_unlike_answers_go_together(name):
-    """No two answers that are taken alone are refused because the other is there."""
+    """If a template accepts two answers separately, it accepts them together."""
     template = template_named(name)
     taken = [answer for answer in SHORT if not refusal(template, answer, answer)]
     refused = {pair: why for pair in permutations(taken, 2) if (why := refusal(template, *pair))}
@@ -239,7 +239,7 @@ BARE = {"type": "function", "function": {"name": "look_up"}}
 
 @each_template
 def test_a_mask_refuses_nothing_that_is_rendered(name: str) -> None:
-    """A mask holds the model's answers and call, and no result, also where the prompt needs tools that nothing describes."""
+    """A mask covers the model's answers and call but no result, even if the tool has no description."""
     template = template_named(name)
     answers = [
         user("One?"),
@@ -275,7 +275,7 @@ CONVERSATIONS = {
 
 
 def asked(template: ChatTemplate, conversation: list[dict[str, Any]]) -> Iterator[tuple[Turn, list[Any] | None]]:
-    """Yield the turns that answer the conversation, with and without tools, for every setting of thinking."""
+    """Yield the turns for the conversation, with and without tools, for every thinking setting."""
     for thinking, tools in product((None, True, False), (None, [TOOL])):
         switch = {} if thinking is None else {"enable_thinking": thinking}
         with suppress(TemplateError):
@@ -290,7 +290,7 @@ def read(parser: Parser) -> Message:
 @pytest.mark.few(40)
 @each_template
 def test_nothing_of_an_earlier_turn_reaches_the_answer(name):
-    """An empty answer gives no more than the generation prompt's own text, whether the prefill is given or searched for."""
+    """An empty answer contains only text from the generation prompt, whether the prefill is given or detected."""
     template = template_named(name)
     for label, conversation in CONVERSATIONS.items():
         for turn, tools in asked(template, conversation):

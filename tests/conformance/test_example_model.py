@@ -1,4 +1,4 @@
-"""A real model in llama.cpp, in this process, held to a call: the one that `unrender serve --example-model` fetches."""
+"""The model that `unrender serve --example-model` downloads, forced to call a tool in llama.cpp in this process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REQUEST: Any = {
 
 @pytest.fixture
 def served():
-    """Return the model, as a gateway takes it."""
+    """Return the model in the form that a gateway uses."""
     if not all(map(installed, ("xllamacpp", "aiohttp", "openai"))):
         pytest.skip("llama.cpp and the gateway's packages are needed: `python3 scripts/test.py`")
     import small_model  # noqa: PLC0415 - only where its packages are
@@ -40,7 +40,7 @@ def served():
 
 
 def test_forced_call_is_made_and_streams_alike(served):
-    """A model whose template knows no tools calls the one that it must in its schema; streamed is what the whole says."""
+    """A model whose template has no tools makes the forced call in its schema. Streamed and whole answers agree."""
     from serving import openai_client  # noqa: PLC0415
 
     from unrender.gateway import app  # noqa: PLC0415
@@ -58,7 +58,7 @@ def test_forced_call_is_made_and_streams_alike(served):
 
     (call,) = whole.message.tool_calls
     assert (whole.finish_reason, call.function.name) == ("tool_calls", "multiply")
-    # Which numbers they are is up to the model, and to a processor's rounding.
+    # The numbers depend on the model and on the processor's rounding.
     assert {name: type(value) for name, value in json.loads(call.function.arguments).items()} == {"a": int, "b": int}
     assert "".join(part.function.name or "" for part in parts) == call.function.name
     assert "".join(part.function.arguments or "" for part in parts) == call.function.arguments

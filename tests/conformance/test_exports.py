@@ -1,4 +1,4 @@
-"""The vendors' templates as response templates, read by transformers' own parser."""
+"""The vendors' templates exported as response templates, read by transformers' own parser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transfo
 
 
 def is_expressible(template: ChatTemplate) -> bool:
-    """Return whether calls have markers around them: code, names that are keys, and JSON alone no response template can read."""
+    """Return whether calls have markers. Response templates can't express code, names as keys, or bare JSON."""
     tools = template.format.tools
     if tools.mode is ToolMode.NONE:
         return True
@@ -36,7 +36,7 @@ def is_expressible(template: ChatTemplate) -> bool:
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_what_can_be_expressed_is(path: Path) -> None:
-    """Formats of JSON, tags with JSON and tagged arguments are exported for both targets, the others refused."""
+    """Formats of JSON, tags with JSON, and tagged arguments are exported for both targets; others are rejected."""
     template = ChatTemplate.from_file(path)
 
     for target in get_args(Target):
@@ -51,7 +51,7 @@ def test_what_can_be_expressed_is(path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_transformers_read_our_message(path: Path) -> None:
-    """Every rendering of the template is read into our message, apart from what the export says it leaves out."""
+    """Every rendering of the template is parsed into our message, except for the losses that the export lists."""
     template = ChatTemplate.from_file(path)
     if not is_expressible(template):
         pytest.skip("refused, as the other test shows")
@@ -64,7 +64,7 @@ def test_transformers_read_our_message(path: Path) -> None:
 @TRANSFORMERS
 @pytest.mark.skipif(not TEMPLATES, reason="no vendors' templates at hand")
 def test_the_page_of_response_templates_is_current() -> None:
-    """The table in docs/howto/transformers.md is what scripts/exports.py writes."""
+    """The table in docs/howto/transformers.md equals the output of scripts/exports.py."""
     paths = sorted(vendor_templates().values(), key=lambda path: path.stem.lower())
     page = exports.PAGE.read_text(encoding="utf-8")
 

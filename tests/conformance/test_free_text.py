@@ -1,7 +1,7 @@
-"""Free text stays as it was: a format's own words, planted in the middle of content, come back character for character.
+"""Free text is unchanged: a format's own words in the middle of content come back character for character.
 
-Only special tokens may be dropped from free text. A header, an end of turn or a wrapper that is made of words counts only in its
-place; everywhere else the same words are what the model said.
+Only special tokens may be dropped from free text. A header, end of turn or wrapper made of words counts only in its own
+place. Elsewhere the same words are content.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from unrender import ChatTemplate, Turn
 from unrender.format import Format
 
 _SPECIAL = ("<", "|", "[/", "[T", "[A", "[E", "[S", "[I", "[B", "◁")
-"""Beginnings and parts of special tokens; the judge shares no code with the parser."""
+"""Characters and parts of special tokens. The judge shares no code with the parser."""
 
 
 def words_of(format: Format) -> list[str]:
-    """Return the markers of a format that are made of words: headers, ends of turn, wrappers, and what opens reasoning."""
+    """Return the markers made of words: headers, ends of turn, wrappers, and starts of reasoning."""
     turn = format.turn
     texts = [*turn.headers, turn.unasked, turn.end, *turn.ends, format.reasoning.start, format.reasoning.end]
     texts += [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
@@ -32,7 +32,7 @@ def words_of(format: Format) -> list[str]:
 
 
 def planted(words: str) -> Iterator[str]:
-    """Yield texts that hold the words in the middle of a sentence, on a line of its own, and at the start of a line."""
+    """Yield texts with the words in mid-sentence, on their own line, and at the start of a line."""
     yield f"Question 1. {words} 42. And {words}so on."
     yield f"One.\n{words}\nTwo.\n\n{words} three\n{words}{words}\nfour."
     yield f"A {words}, x{words}y."
@@ -60,7 +60,7 @@ def every_text(format: Format) -> list[str]:
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_words_of_a_format_in_content_come_back(name):
-    """Templates of our own and of vendors: content that holds the format's words is the same after reading."""
+    """Content that contains the format's words is unchanged, for our own and the vendors' templates."""
     template = template_named(name)
     for thinking in (True, False):
         turn = template.prepare(QUESTION, enable_thinking=thinking)
@@ -86,7 +86,7 @@ ENDS = ("</s>\n", "\n", "\n\n", "<|end|>\n", "\nEND\n", " ###\n", " [end]\n", "\
 
 
 def source(headers: tuple[str, str], end: str, *, prompted: str, thinks: bool) -> str:
-    """Return a template whose headers and ends are these."""
+    """Return a template with these headers and ends."""
     user, bot = (repr(text) for text in headers)
     thought = "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>\n{% endif %}" if thinks else ""
     return (
@@ -107,7 +107,7 @@ ODD = [
 @pytest.mark.few(60)
 @pytest.mark.parametrize(("headers", "end", "prompted", "thinks"), ODD)
 def test_words_of_odd_headers_in_content_come_back(headers, end, prompted, thinks):
-    """The same for templates whose headers and ends are words, marks or nothing."""
+    """Content is unchanged for templates whose headers and ends are words, punctuation or nothing."""
     with warnings.catch_warnings(action="ignore"):
         template = ChatTemplate.from_string(source(headers, end, prompted=prompted, thinks=thinks), eos_token="</s>")
         turn = template.prepare(QUESTION)

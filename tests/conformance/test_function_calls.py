@@ -1,7 +1,7 @@
-"""The older system's examples, each read with the templates of the models that it is about, and its other promises.
+"""The older system's examples, read with the templates of their models, and its other guarantees.
 
-Rules: the examples are those of its documentation, in the form in which a model writes them. A template whose prompt has
-opened reasoning gets the closer first, as the model would write it.
+Rules: the examples are those in its documentation, as a model writes them. If a template's prompt starts reasoning, the
+closing marker is added first, as the model would write it.
 """
 
 from __future__ import annotations
@@ -109,7 +109,10 @@ def template(name: str) -> ChatTemplate:
 
 
 def read(name: str, text: str) -> Message:
-    """Return what the text means as an answer, the same at every chunking; reasoning that the prompt opened is closed first."""
+    """Return the message of an answer, the same at every chunking.
+
+    If the prompt starts reasoning, it's closed first.
+    """
     turn = template(name).prepare([{"role": "user", "content": "What's the weather in Tokyo?"}], tools=TOOLS)
     reasoning = template(name).format.reasoning
     opened = turn.prompt.rstrip().endswith(reasoning.start.strip()) and reasoning.mode is not ReasoningMode.NONE
@@ -133,7 +136,7 @@ def called(message: Message) -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("name", "text", "calls"), CASES)
 def test_an_example_is_read(name, text, calls):
-    """It is the call that the documentation says, and nothing of its syntax is left in the content."""
+    """The documented call is returned, and no call syntax is left in the content."""
     message = read(name, text)
 
     assert called(message) == calls
@@ -142,7 +145,7 @@ def test_an_example_is_read(name, text, calls):
 
 @pytest.mark.parametrize(("name", "text", "calls"), CASES)
 def test_an_example_after_reasoning_and_content(name, text, calls):
-    """Reasoning between its tags is apart, content around the call is kept, and the call is the same."""
+    """Reasoning and content around the call are kept, and the call is the same."""
     if template(name).format.reasoning.mode is ReasoningMode.NONE and name not in R1:
         pytest.skip("the template has no reasoning")
     start = template(name).format.reasoning.start.strip() or "<think>"
@@ -155,7 +158,7 @@ def test_an_example_after_reasoning_and_content(name, text, calls):
 
 @pytest.mark.parametrize("name", KIMI)
 def test_the_output_is_openais(name):
-    """The id is the one that the model wrote, arguments are JSON text, the type is `function`."""
+    """The id is the model's own, arguments are JSON text, and the type is `function`."""
     message = read(name, f"I check.{SECTION}").to_openai()
 
     assert message["content"] == "I check."
@@ -180,7 +183,7 @@ def test_the_output_is_openais(name):
     ],
 )
 def test_what_is_malformed_gives_no_calls(name, text):
-    """And no exception; the text is not lost."""
+    """Malformed text gives no calls and no exception, and isn't lost."""
     message = read(name, text)
 
     assert called(message) == []

@@ -1,6 +1,6 @@
-"""A tiny, randomly initialised model generates under llguidance's masks, and the parser reads what it says.
+"""A tiny, randomly initialised model generates under llguidance's masks, and the parser reads its output.
 
-Optional: it runs where torch and transformers are installed (`python3 scripts/run.py transformers`).
+Optional: it runs if torch and transformers are installed (`python3 scripts/run.py transformers`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender import Malformed
 NEEDED = ("torch", "transformers", "llguidance")
 LENGTH = 600
 EAGER_TO_END = 6.0
-"""Added to the score of the end and of the characters that close strings: the model has never seen any text end."""
+"""Bonus for the end token and for characters that close strings, since the untrained model never ends a text."""
 CLOSING = b'"}]<'
 
 pytestmark = [
@@ -30,7 +30,7 @@ pytestmark = [
 @pytest.mark.parametrize("asked", ["auto", "required"])
 @pytest.mark.parametrize("name", [name for name in template_paths() if name in ("json-tags", "json-array", "tag-json")])
 def test_a_model_that_knows_nothing_answers_in_the_format(name, asked):
-    """Whatever a model would like to say, the mask makes it an answer that is read without a malformed part."""
+    """Under the mask, even random output is an answer without a malformed part."""
     turn = template_named(name).prepare(QUESTION, tools=TOOL_SETS["one"], tool_choice=asked)
 
     text = generate(turn.constraint("llguidance").grammar)
@@ -44,7 +44,7 @@ def test_a_model_that_knows_nothing_answers_in_the_format(name, asked):
 
 
 def generate(grammar: str) -> str:
-    """Return what a tiny model says, one byte a token, until it ends; skips the test when it does not."""
+    """Return the output of a tiny model, one byte per token. Skips the test if the model doesn't end its answer."""
     torch = importlib.import_module("torch")
     transformers = importlib.import_module("transformers")
     torch.manual_seed(3)

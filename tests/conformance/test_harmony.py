@@ -1,6 +1,6 @@
-"""`openai_harmony`, which writes conversations in code: its format derived, and answers read as its own decoder reads them.
+"""`openai_harmony` renders conversations in code. Its format is derived, and answers are parsed as by its decoder.
 
-The library reads its vocabulary from a folder, which `python3 scripts/run.py renderers` sets up.
+The library reads its vocabulary from a folder that `python3 scripts/run.py renderers` creates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ USER = {"role": "user", "content": "Rain?"}
 
 
 def write(messages, tools=None, add_generation_prompt=True, reasoning_effort="medium"):
-    """Write a conversation with the library: the renderer that `ChatTemplate.from_renderer` is given."""
+    """Write a conversation with the library, as a renderer for `ChatTemplate.from_renderer`."""
     effort = harmony.ReasoningEffort(reasoning_effort.capitalize())
     parts = [_message(harmony.Role.SYSTEM, harmony.SystemContent.new().with_reasoning_effort(effort))]
     instructed = messages[0]["role"] in ("system", "developer")
@@ -59,7 +59,7 @@ def _instructions(text: str, tools: Sequence[Mapping[str, Any]] | None) -> Any:
 
 
 def _parts(message: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Any]:
-    """Yield what the library calls messages: one for each channel and each call."""
+    """Yield the library's messages: one for each channel and each call."""
     content, calls = message.get("content") or "", message.get("tool_calls") or ()
     if message["role"] == "user":
         yield _message(harmony.Role.USER, content)
@@ -88,7 +88,7 @@ def _as_text(arguments: Any) -> str:
 
 @dataclass(slots=True)
 class Said:
-    """The content of an answer, by one reading or the other."""
+    """The content of an answer, from the library or from our parser."""
 
     reasoning: str = ""
     content: str = ""
@@ -96,7 +96,7 @@ class Said:
 
 
 def read_by_library(text: str) -> Said:
-    """Return what the library's decoder makes of a whole answer."""
+    """Return the library's reading of a whole answer."""
     said = Said()
     for message in ENCODING.parse_messages_from_completion_tokens(tokens_of(text), ASSISTANT):
         _add(said, message.channel, message.recipient, "".join(part.text for part in message.content))
@@ -117,7 +117,7 @@ def tokens_of(text: str) -> Any:
 
 
 def read(turn: Turn, pieces: Sequence[str]) -> Said:
-    """Return what our parser makes of an answer in pieces."""
+    """Return our parser's reading of an answer in chunks."""
     parser = turn.parser()
     fed(parser, pieces)
     message = parser.message
@@ -137,7 +137,7 @@ HEADERS = (
     "<|channel|>commentary to=functions.{}<|message|>",
     "<|channel|>analysis to=functions.{} code<|message|>",
 )
-"""Orders and content types of headers that the library's decoder reads as a call."""
+"""Orders and content types of headers that the library's decoder accepts for a call."""
 ANSWERS = {
     "final": FINAL + "Yes.<|return|>",
     "empty": FINAL + "<|return|>",
@@ -171,7 +171,7 @@ def turn(template: ChatTemplate) -> Turn:
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 def test_an_answer_is_read_as_its_library_reads_it(answer, turn):
-    """Reasoning, content and calls are what the library's decoder finds: whole, by tokens and by characters."""
+    """Reasoning, content and calls equal those of the library's decoder: whole, by token and by character."""
     expected = read_by_library(answer)
 
     assert read(turn, [answer]) == expected
@@ -180,7 +180,7 @@ def test_an_answer_is_read_as_its_library_reads_it(answer, turn):
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """Yield the text of each token, or of as many as it takes to make characters."""
+    """Yield the text of each token, joining tokens that share a character."""
     waiting: list[int] = []
     for token in tokens_of(text):
         waiting.append(token)
@@ -192,7 +192,7 @@ def pieces_of(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 def test_a_stream_never_says_what_the_library_does_not(answer, turn):
-    """After each token, what was released is what the library's streaming decoder has said by then, or begins it."""
+    """After each token, our output equals the output of the library's streaming decoder, or is a prefix of it."""
     decoder, parser = harmony.StreamableParser(ENCODING, ASSISTANT), turn.parser()
     for token, piece in by_token(answer):
         decoder.process(token)
@@ -257,14 +257,14 @@ def test_what_the_library_writes_is_read_back(said, effort, template):
 
 @cases
 def test_a_tool_that_was_not_offered_is_not_called(answer, turn):
-    """The library's decoder leaves it to its caller to look at the recipient; here it is content, byte for byte."""
+    """The library's decoder doesn't check recipients. Here, a call of an unknown tool is content, byte for byte."""
     message = turn.parse(answer)
 
     assert (message.content, message.tool_calls) == (answer, ())
 
 
 def test_a_call_that_is_cut_off_is_told_apart(turn):
-    """The library's decoder gives half a call as a message like others."""
+    """A call that is cut off is marked as such; the library's decoder returns it as a normal message."""
     answer = HEADERS[0].format("get_weather") + '{"city": "Ai'
     message = turn.parse(answer)
     (call,) = message.failed_calls
@@ -275,7 +275,7 @@ def test_a_call_that_is_cut_off_is_told_apart(turn):
 
 
 def test_the_format_of_the_library_passes(template):
-    """Nothing was given up and no capability fails; the prompt's variable is found."""
+    """Analysis drops nothing, no capability fails, and the prompt's variable is found."""
     report = verify(template)
 
     assert template.analysis.given_up == ()

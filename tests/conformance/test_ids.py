@@ -1,4 +1,4 @@
-"""A template's demands on ids are learnt, and all ids obey them: in grammars, our own, and other systems' in the history."""
+"""Templates' requirements for ids are detected. Generated ids, our own ids and ids in the history meet them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_NUMBER = "c.id | int(-1) == -1"
 
 
 def template(call: str, *, calls: str = "false", results: str = "false", complaint: str) -> ChatTemplate:
-    """Return a template that raises with the complaint where `calls` holds of a call `c`, or `results` of a result `m`."""
+    """Return a template that raises the message if `calls` holds for a call `c`, or `results` for a result `m`."""
     return ChatTemplate.from_string(
         "{% for m in messages %}{% if m.role == 'tool' and RESULTS %}{{ raise_exception('COMPLAINT') }}{% endif %}"
         "<{{ m.role }}>{{ m.tool_call_id }}{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
@@ -49,14 +49,14 @@ DEMANDS = {
 
 @pytest.mark.parametrize("demand", DEMANDS)
 def test_ids_are_as_a_template_demands(demand):
-    """The call is read, what is generated has such an id, and an id of another system becomes one."""
+    """The call is parsed, generated ids meet the requirement, and an id of another system is converted."""
     call, texts, form = DEMANDS[demand]
     chat = template(call, **texts)
     turn = chat.prepare(QUESTION, tools=TOOLS, tool_choice="required", parallel_tool_calls=False)
     message = turn.parse(turn.sample(seed=1))
 
     assert [found.name for found in message.tool_calls] == ["now"]
-    # Digits alone are only what a template is given: a model writes them without being held to it.
+    # Only ids in the history are restricted to digits. A model isn't restricted when it writes one.
     assert re.fullmatch(form.replace("[0-9]", "[0-9a-zA-Z]"), message.tool_calls[0].id)
     for own in (message.tool_calls[0].id, "call_of-another_system"):
         said = {"role": "assistant", "tool_calls": [message.tool_calls[0].to_openai() | {"id": own}]}
@@ -77,7 +77,7 @@ def test_an_id_that_is_taken_stays():
 
 
 def test_other_complaints_are_not_about_ids():
-    """A template that refuses calls for another reason is asked no more than before."""
+    """If a template rejects calls for another reason, analysis finds no requirement for ids."""
     chat = template(WITH_ID, calls="true", complaint="no valid call, try at most 12")
 
     assert not chat.capabilities.requires_short_id

@@ -1,6 +1,6 @@
-"""After templates that ignore tools, or drop calls, a whole loop works: offer, call, result, next prompt.
+"""For templates that ignore tools or drop calls, a whole loop works: tools, call, result, next prompt.
 
-Rules: templates are chosen by their capabilities, never by name; the vendors' are asked when they are at hand.
+Rules: templates are chosen by their capabilities, never by name; the vendors' are included if available.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ each_template = pytest.mark.parametrize("name", TEMPLATES)
 
 
 def check_lacks(name: str, capability: str) -> None:
-    """Skip a template that has a capability: to ask for it when tests are collected would analyse all templates."""
+    """Skip a template that has a capability. Checking during collection would analyse all templates."""
     if getattr(template(name).capabilities, capability):
         pytest.skip(f"the template {capability.replace('_', ' ')}")
 
 
 def answer(turn: Turn, capabilities: Capabilities) -> str:
-    """Return what the model writes after what the prompt has begun: calls, and words where a history may hold both."""
+    """Return the model's answer after the prefill: calls, plus text if the history may contain both."""
     calls = CALLS if turn.format.tools.parallel else CALLS[:1]
     drops_one = capabilities.supports_tool_calls and not capabilities.supports_content_with_calls
     text = said_in(turn.format, content="" if drops_one else "Let me look.", calls=calls)
@@ -67,7 +67,7 @@ def answer(turn: Turn, capabilities: Capabilities) -> str:
 
 
 def read(turn: Turn, text: str) -> Message:
-    """Read the answer at several chunkings, all of which give the same message."""
+    """Read the answer at several chunkings, which all give the same message."""
     first, *others = [_parsed(turn, chunks) for chunks in splits(text)]
     assert [other for other in others if other != first] == []
     return first
@@ -81,7 +81,7 @@ def _parsed(turn: Turn, chunks: list[str]) -> Message:
 
 
 def continued(message: Message) -> list[dict[str, Any]]:
-    """Return the conversation with the calls answered."""
+    """Return the conversation with results for the calls."""
     results = [
         {"role": "tool", "tool_call_id": call.id, "content": f"sunny, call {i}"}
         for i, call in enumerate(message.tool_calls)
@@ -107,20 +107,20 @@ def check_loop(name: str, tool_format: str) -> None:
 @pytest.mark.few(50)
 @each_template
 def test_a_loop_works_without_tool_support(name: str) -> None:
-    """Tools are in the prompt once, a call is read at any chunking, and call and results are in the next prompt."""
+    """The prompt describes tools once, a call is parsed at any chunking, and the next prompt has call and result."""
     check_lacks(name, "supports_tools")
     check_loop(name, "auto")
 
 
 @pytest.mark.parametrize("tool_format", NAMED)
 def test_a_loop_works_in_every_declared_format(tool_format: str) -> None:
-    """Any declared call syntax can be asked for."""
+    """The prompt can describe any declared call syntax."""
     check_loop("two-roles", tool_format)
 
 
 @each_template
 def test_calls_that_a_template_drops_are_kept(name: str) -> None:
-    """If a template offers tools but drops calls, the next prompt still shows call and result."""
+    """If a template writes tools but drops calls, the next prompt still shows call and result."""
     check_lacks(name, "supports_tool_calls")
     if not template(name).capabilities.supports_tools:
         pytest.skip("tools are put in by us")
@@ -135,7 +135,7 @@ def test_calls_that_a_template_drops_are_kept(name: str) -> None:
 
 @each_template
 def test_a_written_call_continues_what_was_generated(name: str) -> None:
-    """Without a prefill, the next prompt extends this prompt and the answer, as caches need it."""
+    """Without a prefill, the next prompt extends this prompt and the answer, as prefix caches require."""
     check_lacks(name, "supports_tool_calls")
     turn = template(name).prepare(QUESTION, tools=[TOOL])
     if turn.prefill or turn.format.reasoning.end or turn.format.content.start:
@@ -153,7 +153,7 @@ def test_a_written_call_continues_what_was_generated(name: str) -> None:
 @each_template
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance reads the grammars")
 def test_the_injected_syntax_constrains(name: str) -> None:
-    """A required call is enforced in the injected syntax: grammar and parser agree on what is sampled."""
+    """A required call is enforced in the injected syntax, and the parser reads every sample from the grammar."""
     check_lacks(name, "supports_tools")
     turn = template(name).prepare(QUESTION, tools=[TOOL], tool_choice="required")
     accepts = lark_reader(turn.constraint("llguidance").grammar)

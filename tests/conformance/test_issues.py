@@ -1,7 +1,7 @@
-"""Issues of other systems, read here: the rows of `tests/corpus/issues.jsonl`, each with its issue's address.
+"""Other systems' issues, read here: the rows of `tests/corpus/issues.jsonl`, each with the address of its issue.
 
-A row has the `template` of a vendor or a `source` of our own, the types of each tool's arguments, and the `text` in our own words;
-`docs/explanation/why.md` tells of each.
+A row has a vendor's `template` or a `source` of our own, the types of each tool's arguments, and the `text` in our own
+words. `docs/explanation/why.md` describes each issue.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def path(template: str) -> Path:
 
 
 def offered(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the tools of a row."""
+    """Return a row's tools."""
     return [
         {
             "name": name,
@@ -50,7 +50,7 @@ def offered(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 @each_row
 def test_it_is_read_as_it_was_meant(row):
-    """Whole and character by character alike; what is no call for certain stays text, and the explanation says why."""
+    """The text is parsed as intended, whole and by character. If it isn't clearly a call, it's text, with a reason."""
     template, asked = chat(row.get("template", ""), row.get("source", "")), row.get("messages", QUESTION)
     said = {"tools": offered(row), "tool_choice": row.get("tool_choice"), **row.get("variables", {})}
     turn = template.prepare(asked, **said)
@@ -73,7 +73,7 @@ QUESTION = [{"role": "user", "content": "Will it rain?"}]
 
 
 def test_the_page_tells_of_each() -> None:
-    """The page links each issue, and no row is about another."""
+    """The page links every issue, and every row has an issue on the page."""
     links = set(PAGE.read_text("utf-8").partition("## Issues of other systems")[2].split("https://github.com/")[1:])
     told = {link.partition(")")[0] for link in links}
 

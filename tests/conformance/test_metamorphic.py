@@ -1,8 +1,9 @@
-"""Renamed words rename the Format: what markers, tags, fields and roles are called changes nothing but their names.
+"""Renamed words rename the Format: the names of markers, tags, fields and roles don't change anything else.
 
-Rules: words by which an opener and its closer differ stay: they are what makes the two a pair. A word inside a tag is renamed
-wherever the template's source says it, if it is said in tags only, so that no variable changes with it. All words of the
-Format, the names of fields and roles included, are renamed in what the template renders, and back in what it is given.
+Rules: words that distinguish an opening marker from its closing marker stay, since they make the two a pair. A word
+inside a tag is renamed throughout the template's source if it occurs only in tags, so no variable changes with it. All
+words of the Format, including names of fields and roles, are renamed in the output of the template and back in its
+input.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ PATHS: dict[str, Path] = {**OWN, **all_vendor_templates()}
 TAG = re.compile(r"<[^<>\s\"'{}]+>|\[[A-Z_|/]{3,}\]")
 WORD = re.compile(r"[^\W\d_]{3,}")
 KEPT = frozenset(("start", "end", "begin", "open", "close", "prefix", "suffix", "system", "user", "assistant", "tool"))
-"""Words that pair an opener with its closer, and the roles, which come from the conversation."""
+"""Words that pair an opening marker with its closing marker, and the roles, which come from the conversation."""
 SCHEMA = frozenset(("slot", "mode", "strings", "words", "containers", "typed_by", "why"))
-"""Fields of a Format that hold words of its own."""
+"""Fields of a Format whose values are its own words, not the template's."""
 SYLLABLES = ("ka", "lo", "mi", "nu", "re", "so", "ta", "vi")
 
 
 def renamings(source: str) -> dict[str, str]:
-    """Return a new word for each word that the template says in tags and nowhere else."""
+    """Return a new word for each word that occurs only in the template's tags."""
     inside = [word for tag in TAG.findall(source) for word in WORD.findall(tag)]
     outside = set(WORD.findall(TAG.sub(" ", source)))
     words = [word for word in dict.fromkeys(inside) if word not in outside and word.lower() not in KEPT]
@@ -56,7 +57,7 @@ def renamed(text: str, words: Mapping[str, str]) -> str:
 
 
 def renamed_data(value: Any, words: Mapping[str, str]) -> Any:
-    """Rename in all texts of a Format's JSON data that come from the template."""
+    """Rename all texts in a Format's JSON data that come from the template."""
     if isinstance(value, dict):
         return {key: item if key in SCHEMA else renamed_data(item, words) for key, item in value.items()}
     if isinstance(value, list):
@@ -71,7 +72,7 @@ def derived(template: Template) -> Format:
 @pytest.mark.few(24)
 @pytest.mark.parametrize("name", OWN)
 def test_renamed_tags_rename_the_format(name, monkeypatch):
-    """The Format of the renamed template is the renamed Format; what is declared for markers of certain names is left out."""
+    """The Format of the renamed template is the renamed Format, without declarations for specific markers."""
     monkeypatch.setattr(import_module("unrender.analysis.derivation"), "complete", lambda format, source: format)
     source = PATHS[name].read_text(encoding="utf-8")
     words = renamings(source)
@@ -86,22 +87,22 @@ JSON = frozenset(("true", "false", "null", "string", "number", "integer", "boole
 PROBED = JSON | frozenset(
     WORD.findall((ROOT / "src" / "unrender" / "analysis" / "ask" / "probes.py").read_text(encoding="utf-8"))
 )
-"""Words that may be in what a template is given, or be a value."""
+"""Words that may be in a template's input, or be a value."""
 
 
 class Renamed(Template):
-    """A template that says other words, and is given them."""
+    """A template whose output and input are renamed."""
 
     def __init__(self, source: str, words: Mapping[str, str]) -> None:
         super().__init__(source)
         self.words = words
-        facts = super().facts  # Those of the source as it is: what is read does not change its name.
+        facts = super().facts  # Those of the original source: renaming the output doesn't rename the variables.
         said = {word: new for word, new in words.items() if word not in self.read_by_name()}
         self.source = renamed(source, said)
         self.constants = tuple(renamed(text, said) for text in facts.string_constants)
 
     def read_by_name(self) -> set[str]:
-        """Return the words of variables, fields, and constants that are nothing but a name."""
+        """Return the names of variables and fields, and the constants that are only a name."""
         names = {text for text in super().facts.string_constants if re.fullmatch(r"[\w-]+", text)}
         return {word for name in names | super().facts.attribute_names | self.variables for word in WORD.findall(name)}
 
@@ -155,12 +156,12 @@ def check_renamed_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.few(20)
 @pytest.mark.parametrize("name", sorted(PATHS.keys() - OWN.keys()))
 def test_renamed_words_rename_the_format(name, monkeypatch):
-    """Markers, fields and roles have no names that the analysis knows."""
+    """The analysis knows no names of markers, fields or roles."""
     check_renamed_output(name, monkeypatch)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", OWN)
 def test_renamed_words_rename_the_format_of_our_own(name, monkeypatch):
-    """The same, for our own templates."""
+    """Renaming words in our own templates renames the Format."""
     check_renamed_output(name, monkeypatch)

@@ -1,7 +1,7 @@
-"""The next turn of every template: a prompt that grows by what the template writes behind the answer, or an error that says why not.
+"""The next turn of every template: the prompt grows as the template would write it, or an error gives the reason.
 
-Rules: a whole conversation is rendered by Jinja alone, and what stands behind the answer in it is right (`tests/next_turns.py`).
-`pytest -m full` asks all cases of all templates, and how many are refused.
+Rules: Jinja alone renders a whole conversation, and the text after its answer is the expected text
+(`tests/next_turns.py`). `pytest -m full` checks all cases of all templates, and the number of refusals.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FAULTS = ("wrong", "pieces", "accepted", "raised")
 
 
 def sources() -> dict[str, str | Path]:
-    """Return templates by name: our own, vendors' where they are at hand, and composed ones."""
+    """Return templates by name: our own, the vendors' if available, and composed ones."""
     own = {path.stem: path for path in sorted(OWN.glob("*.jinja"))}
     return {**own, **all_vendor_templates(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW)}}
 
 
 def judged(source: str | Path, every: int) -> tuple[Counter[str], list[str]]:
-    """Return how often each verdict is given of a template, and what is wrong."""
+    """Return the count of each verdict for a template, and the failures."""
     text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
     chat = ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>")
     verdicts = [*Judge(chat, text).verdicts(every=every)]
@@ -41,7 +41,7 @@ def judged(source: str | Path, every: int) -> tuple[Counter[str], list[str]]:
 @pytest.mark.few(8)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_prompts_grow_by_what_the_template_writes(name):
-    """A sample of the answers after a sample of the conversations."""
+    """For a sample of answers and conversations, the prompt is extended as the template writes it."""
     _, wrong = judged(sources()[name], SAMPLE)
 
     assert wrong[:3] == []
@@ -50,7 +50,7 @@ def test_prompts_grow_by_what_the_template_writes(name):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("closer", ["", "</answer>", "</answer><|end|>"])
 def test_what_closes_content_is_written_once_behind_described_calls(closer):
-    """Calls of tools that the template ignores are content, and what closes content may be in the answer already."""
+    """Calls of injected tools are content, so the answer may already contain the end of content. It's written once."""
     chat = ChatTemplate.from_file(OWN / "answer-wrapped.jinja")
     turn = chat.prepare([USER], tools=TOOLS)
     call = '<tool_call>\n{"name": "get_time", "arguments": {"zone": "CET"}}\n</tool_call>'
@@ -65,7 +65,7 @@ def test_what_closes_content_is_written_once_behind_described_calls(closer):
 @pytest.mark.timeout(7200)
 @pytest.mark.filterwarnings("ignore")
 def test_all_prompts_grow_and_few_are_refused():
-    """All answers after all conversations, of many templates."""
+    """All answers after all conversations of many templates extend the prompt, and few are refused."""
     many = {**sources(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW, MANY)}}
     found = {name: judged(source, 1) for name, source in many.items()}
     counts = sum((count for count, _ in found.values()), Counter[str]())
@@ -76,7 +76,7 @@ def test_all_prompts_grow_and_few_are_refused():
 
 @pytest.mark.filterwarnings("ignore")
 def test_results_stay_under_their_calls_in_later_turns():
-    """A client's own ids of results are those of the calls that they answer, where the whole conversation is written again."""
+    """If the whole conversation is rendered again, a client's own result ids match the calls they answer."""
     text = template(drawn(327))
     chained = [*Judge(ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>"), text).chained()]
 

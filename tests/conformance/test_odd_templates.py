@@ -1,6 +1,6 @@
-"""Templates with an oddity each that once was read wrongly: what they write is read back, or the format says what is not.
+"""Templates with one oddity each that was once misread: the answers are read back, or the format reports the loss.
 
-Those that are read back whole are in `tests/corpus/odd.jsonl`; `escapes` is said of those that escape characters of values, whole
+Those without a loss are in `tests/corpus/odd.jsonl`; `escapes` marks templates that escape characters of values, whole
 arguments, or their own markers.
 """
 
@@ -29,19 +29,19 @@ SHOWN = (
     "{%- for m in messages -%}{%- if loop.first and tools -%}<|tools|>{{ tools | tojson }}{%- endif -%}"
     "<|{{ m.role }}|>{{ m.content or '' }}CALLS<|end|>{%- endfor -%}{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
 )
-"""A template; in the place of `CALLS` it writes the calls of a message `m`."""
+"""A template with the placeholder `CALLS` for the calls of a message `m`."""
 TAGS = Calls(call="<call>" + NAME + " " + JSON + "</call>")
 HELLO = [{"role": "user", "content": "Hello"}]
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_what_an_odd_template_writes_is_read_back(name):
-    """Without a warning, so the format claims to read it."""
+    """The answers are read back without a warning, so the format claims to support them."""
     assert lost(ChatTemplate.from_string(ODD[name], bos_token="<s>", eos_token="</s>")) == {}
 
 
 def test_a_thought_that_only_the_prompt_begins():
-    """The history has its end alone; what follows the prompt is read with it, and generated."""
+    """If the history shows only the end of reasoning, the text after the prompt is read and generated as reasoning."""
     source = composed(CHATML, Thoughts(end="\n</think>\n\n", prefill="<think>\n"), TAGS)
     template = ChatTemplate.from_string(source, eos_token="</s>")
     report = verify(template, samples=1, only=["reasoning and content", "content", "later turns", "grammars"])
@@ -54,7 +54,7 @@ def test_a_thought_that_only_the_prompt_begins():
 @pytest.mark.engine
 @pytest.mark.parametrize("name", [row["why"] for row in ROWS if row.get("escapes")])
 def test_escaped_values_are_generated(name):
-    """Grammars write what is read, and accept what the template writes."""
+    """Grammars generate values that are read back, and accept the template's own output."""
     report = verify(ChatTemplate.from_string(ODD[name]), samples=2, only=["strings", "objects", "arrays", "grammars"])
 
     assert report.failed == ()
@@ -63,7 +63,7 @@ def test_escaped_values_are_generated(name):
 
 @pytest.mark.slow
 def test_calls_that_are_refused_without_their_results_pass():
-    """Verification asks for the results as well."""
+    """Verification adds results to calls that the template would otherwise reject."""
     report = verify(ChatTemplate.from_string(ODD["calls that are refused without their results"]), samples=1)
 
     assert report.failed == ()
@@ -73,7 +73,7 @@ def test_calls_that_are_refused_without_their_results_pass():
 @pytest.mark.parametrize("name", ["layout alone ends a turn", "a prompt that ends inside its header"])
 @cases
 def test_layout_before_the_end_is_allowed(name, text, asked):
-    """A model writes the layout with which its turn ends; engines cut off the token after it at most."""
+    """A model writes the layout before the end of turn. Engines remove at most the token after it."""
     template = ChatTemplate.from_string(ODD[name])
     turn = template.prepare(HELLO, tools=TOOLS if "tool_choice" in asked else None, **asked)
     layout = template.format.turn.end.partition("#")[0]
@@ -83,7 +83,7 @@ def test_layout_before_the_end_is_allowed(name, text, asked):
 
 
 def test_keys_that_a_template_sorts_are_generated_sorted():
-    """Also in objects inside of arguments; no grammar allows the order in which the schema has them."""
+    """Objects inside arguments are sorted, too. No grammar allows the schema's order."""
     properties = {"b": {"type": "object", "properties": {"d": {"const": 1}, "c": {"const": 2}}}, "a": {"const": 3}}
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": properties}}}
     called = (
@@ -102,26 +102,26 @@ def test_keys_that_a_template_sorts_are_generated_sorted():
 
 
 def test_a_call_that_opens_reasoning_which_nothing_closes():
-    """Calls without reasoning are after its opener, content is not."""
+    """A call without reasoning follows the start marker of reasoning, but content doesn't."""
     source = composed(CHATML, Thoughts(start="<think>", end=""), TAGS).replace("thought -%}", "true -%}")
     source = source.replace(
         "{%- if said -%}", "{%- if not message.tool_calls -%}</think>{%- endif -%}{%- if said -%}", 1
     )
     found = lost(ChatTemplate.from_string(source, eos_token="</s>"))
 
-    assert {label.partition(",")[0] for label in found} <= {"content and call", "all"}  # Content is in reasoning there.
+    assert {label.partition(",")[0] for label in found} <= {"content and call", "all"}  # Content inside reasoning.
 
 
 @cases
 def test_what_is_misread_is_warned_of(why, template, shape):
-    """No reader can tell what the template means there; the format says so."""
+    """If the template's output is ambiguous, the format warns."""
     with pytest.warns(FormatWarning, match=f"^{shape}: what the template writes is not read back"):
         _ = ChatTemplate.from_string(template).format
 
 
 @pytest.mark.parametrize(("start", "end"), [("", ""), ("[", "]")])
 def test_a_fence_in_content_is_no_empty_call(start, end):
-    """If only fences surround a call, a block of code and a bracket stay in content."""
+    """If only fences surround a call, a code block and a bracket stay in content."""
     calls = Calls(start=start, end=end, call="```tool\n«f | tojson»\n```", separator=", ")
     turn = ChatTemplate.from_string(composed(CHATML, TIGHT, calls)).prepare(HELLO, tools=TOOLS)
 
@@ -130,7 +130,7 @@ def test_a_fence_in_content_is_no_empty_call(start, end):
 
 
 def test_a_prompt_without_its_words_begins_no_reasoning():
-    """If thinking is off, and only words of the prompt begin reasoning, grammar and parser allow content alone."""
+    """If thinking is off, and only text in the prompt starts reasoning, grammar and parser allow content alone."""
     source = (
         "{%- for m in messages -%}<|{{ m.role }}|>{%- if m.reasoning_content -%}{{ m.reasoning_content + '\\n[FINAL]\\n' }}{%- endif -%}"
         "{{ m.content }}<|end|>{%- endfor -%}{%- if add_generation_prompt -%}<|assistant|>"
@@ -149,7 +149,10 @@ def test_a_prompt_without_its_words_begins_no_reasoning():
 
 @cases
 def test_no_value_swallows_a_call(why, template, text, arguments):
-    """Whatever separators the template drops, and the model writes; a quotation mark ends a value where the call goes on after it."""
+    """A value never includes the next call.
+
+    The model may write separators that the template drops. A quotation mark ends a value if the call continues.
+    """
     turn = ChatTemplate.from_string(template).prepare(HELLO, tools=TOOLS)
     for chunks in ([text], list(text)):
         parser = turn.parser()
@@ -165,7 +168,7 @@ NAMED = SHOWN.replace(
 
 @cases
 def test_a_call_that_nothing_marks_obeys_the_schema(text, calls):
-    """A tool's name and JSON that the tool does not take are text, with an event that says so."""
+    """A tool's name with JSON that doesn't fit the tool is text, and an event reports it."""
     message = ChatTemplate.from_string(NAMED).prepare(HELLO, tools=TOOLS).parse(text)
 
     assert len(message.tool_calls) == calls
@@ -181,7 +184,7 @@ PROMPTED = (
 
 @cases
 def test_calls_are_as_in_the_prompts_own_example(example, answer):
-    """If the template writes no calls, the syntax is that of its example, and a warning says that no answer shows it."""
+    """If the template writes no calls, the syntax comes from its example, and a warning says so."""
     template = ChatTemplate.from_string(PROMPTED.replace("EXAMPLE", example))
     with pytest.warns(FormatWarning, match="as in the prompt's own example"):
         _ = template.format
@@ -195,13 +198,13 @@ def test_calls_are_as_in_the_prompts_own_example(example, answer):
 
 @cases
 def test_a_prompt_that_shows_no_single_example(example):
-    """Tells no call syntax."""
+    """Without an example in the prompt, there is no call syntax."""
     assert ChatTemplate.from_string(PROMPTED.replace("EXAMPLE", example)).format.tools.mode is ToolMode.NONE
 
 
 @pytest.mark.parametrize("marker", ["<｜call>｜>", "<|call||>"])
 def test_a_marker_with_a_typing_error_is_read_without_it(marker):
-    """The history shows the error, the model writes the token that it was taught: both are calls."""
+    """The history shows a misspelled marker, but the model writes the token from training. Both are calls."""
     call = "{%- for call in m.tool_calls or [] -%}" + marker + "{{ call.function | tojson }}<end_call>{%- endfor -%}"
     template = ChatTemplate.from_string(
         "{%- for m in messages -%}<{{ m.role }}>{{ m.content }}" + call + "<end>{%- endfor -%}"

@@ -1,8 +1,8 @@
-"""One grammar: what every dialect allows is what the parser reads, for every template and request.
+"""One grammar: the parser reads everything that any dialect allows, for every template and request.
 
-Own renderings are accepted by each dialect, as read by its own engine; random answers are read without a malformed part,
-call only what may be called, with arguments that obey their schema, and mean what the template writes for them; and
-all engines give the same verdict on answers that were damaged. `pytest -m full` asks more of each.
+Each dialect accepts the template's own renderings, as read by its own engine. Random answers are parsed without a
+malformed part and call only allowed tools. Their arguments fit the schema, and they mean what the template writes. All
+engines agree on damaged answers. `pytest -m full` checks more of each.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ REQUESTS: dict[str, dict[str, Any]] = {
 }
 VALIDATORS = {name: jsonschema.Draft202012Validator(schema) for name, schema in PARAMETERS.items()}
 UNWRITTEN = {
-    # The last answer is written as one to be continued, inside the reasoning that the prompt has opened.
+    # The last answer is written as one to be continued, inside reasoning that the prompt starts.
     ("NVIDIA-Nemotron-Nano-v2", "content"),
     ("NVIDIA-Nemotron-Nano-v2", "content and call"),
 }
-"""Renderings that no model writes: the template's history differs from what its prompt asks for."""
+"""Renderings that no model writes, because the template's history differs from its prompt."""
 
 TEMPLATES = pytest.mark.parametrize("name", all_template_paths())
 FEW = {"three tools", "some call", "one at a time"}
-"""Requests that CI tries on templates that no package has; `-m full` tries all."""
+"""Requests that CI tries on templates that no package contains; `-m full` tries all."""
 
 
 def subjects(requests: Iterable[str]) -> pytest.MarkDecorator:
     """Parametrise over requests and templates.
 
-    Grammars are compiled once for all tests of a subject: pytest runs those one after the other whose subject has the same number. Hence
-    requests come before templates, and a test of fewer requests takes the first ones of `REQUESTS`.
+    Grammars are compiled once for all tests of a subject, since pytest runs tests with the same subject number in
+    sequence. So requests come before templates, and a test of fewer requests takes the first of `REQUESTS`.
     """
     packaged = template_paths()
     cases = [
@@ -88,7 +88,7 @@ BOTH_ENGINES = pytest.mark.skipif(
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A template asked for an answer, and the readers of its grammar."""
+    """A template and a request, and the readers of its grammar."""
 
     name: str
     thinking: bool
@@ -102,7 +102,7 @@ class Subject:
 
 
 def ways(name: str) -> tuple[bool, ...]:
-    """Return how a template is asked to think: without a switch, one prompt is like the other."""
+    """Return the thinking settings of a template. Without a switch, there is only one prompt."""
     return (True, False) if template_named(name).capabilities.supports_enable_thinking else (True,)
 
 
@@ -116,7 +116,7 @@ def prepared(name: str, asked: str, *, thinking: bool = True) -> Turn:
 
 @pytest.fixture(scope="module")
 def subjects_of(request: pytest.FixtureRequest) -> list[Subject]:
-    """A template asked for an answer, thinking and not."""
+    """Return a template's subjects, with and without thinking."""
     name, asked = request.param
     return [compiled(name, prepared(name, asked, thinking=way), thinking=way) for way in ways(name)]
 
@@ -130,7 +130,7 @@ def compiled(name: str, turn: Turn, *, thinking: bool) -> Subject:
 
 
 def renderings(asked: Subject) -> dict[str, str]:
-    """Return what the template writes for each message that this turn allows."""
+    """Return the template's rendering of each message that this turn allows."""
     request = asked.turn.request
     allowed = {tool.name for tool in request.tools or ()} if request._calls_allowed else set()
     found = {}
@@ -157,7 +157,7 @@ def test_what_the_template_writes_is_accepted(subjects_of):
 
 
 def trigger_position(turn: Turn, text: str) -> int | None:
-    """Return where the first trigger sees a call begin in an answer."""
+    """Return the position where the first trigger matches in an answer."""
     for trigger in turn.constraint("llama.cpp").triggers:
         if trigger.kind == "word" and trigger.value in text:
             return text.index(trigger.value)
@@ -170,7 +170,7 @@ def trigger_position(turn: Turn, text: str) -> int | None:
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 @TEMPLATES
 def test_triggers_fire_where_a_call_begins(name):
-    """A lazy grammar is woken by each rendering with a call, by no other, and accepts what begins there."""
+    """Each rendering with a call, and no other, triggers a lazy grammar, which accepts the text from there."""
     for thinking in ways(name):
         turn = prepared(name, "three tools", thinking=thinking)
         if not turn.constraint("llama.cpp").triggers:
@@ -196,7 +196,7 @@ def check_samples(asked: Iterable[Subject], seeds: range) -> None:
 
 
 def read_as_accepted(found: Subject, text: str, label: str) -> Message:
-    """Return what an answer says, which every dialect accepts and of which nothing is malformed."""
+    """Return the message of an answer that every dialect accepts and that has no malformed part."""
     message, malformed = read(found.turn, text)
     refused = [dialect for dialect, accepts in found.readers.items() if not accepts(text)]
     assert (malformed, refused) == ([], []), f"{label}: {text!r}"
@@ -210,7 +210,7 @@ def read(turn: Turn, text: str) -> tuple[Message, list[Malformed]]:
 
 
 def check_calls(turn: Turn, message: Message) -> None:
-    """Check that a message calls what may be called, completely and with arguments that obey their schema."""
+    """Check that a message's calls are allowed and complete, and that their arguments fit the schema."""
     names = {"named": [turn.request.named_tool]}.get(turn.request.tool_choice, list(PARAMETERS))
     counts = {"none": (0, 0), "required": (1, 99), "named": (1, 99)}.get(turn.request.tool_choice, (0, 99))
     most = counts[1] if turn.request.parallel_tool_calls else min(counts[1], 1)
@@ -228,14 +228,14 @@ def can_call(turn: Turn) -> bool:
 @pytest.mark.few(120)
 @subjects(REQUESTS)
 def test_samples_are_read_as_they_were_meant(subjects_of):
-    """Random answers are accepted by every dialect, read without a malformed part, and call as the request allows."""
+    """Random answers are accepted by every dialect, parsed without a malformed part, and call as the request allows."""
     check_samples(subjects_of, range(2))
 
 
 @pytest.mark.full
 @subjects(REQUESTS)
 def test_many_samples_are_read_as_they_were_meant(subjects_of):
-    """The same, for two hundred random answers to each request."""
+    """Two hundred random answers to each request are accepted and parsed as intended."""
     check_samples(subjects_of, range(200))
 
 
@@ -251,7 +251,7 @@ RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
 @pytest.mark.few(40)
 @TEMPLATES
 def test_a_response_schema_holds_after_reasoning(name):
-    """With a response format, every answer's content obeys the schema, whatever is thought before it."""
+    """With a response format, every answer's content fits the schema, with or without reasoning before it."""
     for thinking in ways(name):
         turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, response_format=RESPONSE)
         asked = compiled(name, turn, thinking=thinking)
@@ -264,7 +264,7 @@ def test_a_response_schema_holds_after_reasoning(name):
 @pytest.mark.few(60)
 @TEMPLATES
 def test_an_answer_that_is_begun_goes_on(name):
-    """After a prefilled answer the grammar starts in the middle of the content, and the message is the whole of it."""
+    """After a prefilled answer, the grammar starts inside the content, and the message contains all of it."""
     begun = [*QUESTION, {"role": "assistant", "content": "Hello wor"}]
     for thinking in ways(name):
         turn = template_named(name).prepare(begun, enable_thinking=thinking, continue_final_message="content")
@@ -274,7 +274,7 @@ def test_an_answer_that_is_begun_goes_on(name):
 
 
 def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
-    """Yield damaged copies: a stretch left out, doubled, or put elsewhere, or the end cut off."""
+    """Yield damaged copies: a stretch removed, doubled or moved, or the end cut off."""
     for _ in range(count if text else 0):
         start = draw.randrange(len(text))
         end = min(len(text), start + draw.choice([1, 1, 2, 5, 20]))
@@ -284,7 +284,10 @@ def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
 
 
 def begins_at_trigger(turn: Turn, text: str) -> bool:
-    """True for the one intended difference: lazy GBNF also accepts what begins with a call's first marker."""
+    """Return whether a text starts with the first marker of a call.
+
+    This is the one intended difference: lazy GBNF accepts such a text, other dialects don't.
+    """
     return bool(turn.constraint("llama.cpp").triggers) and text.startswith(turn.format.tools.openers[0].strip())
 
 
@@ -313,7 +316,7 @@ def test_the_dialects_agree_on_damaged_answers(subjects_of):
 @BOTH_ENGINES
 @subjects(REQUESTS)
 def test_the_dialects_agree_on_many_damaged_answers(subjects_of):
-    """The same, for a hundred damages to each rendering."""
+    """The dialects agree on a hundred damaged copies of each rendering."""
     for found in subjects_of:
         check_mutants(found, 100)
 
@@ -323,7 +326,7 @@ _LETTERS = "abc xyz 123"
 
 
 def walk(turn: Turn, seed: int) -> str:
-    """Return an answer drawn through llguidance's masks, byte by byte: words and markers are tried, EOS when it may be."""
+    """Return an answer drawn byte by byte under llguidance's masks, with words, markers and EOS where allowed."""
     with warnings.catch_warnings(action="ignore", category=SchemaWarning):
         matcher = lark_matcher(turn.constraint("llguidance").grammar)
     draw = random.Random(seed)
@@ -351,7 +354,7 @@ def walk(turn: Turn, seed: int) -> str:
 
 
 def draw_byte(matcher: Any, draw: random.Random) -> int:
-    """Draw a byte that the mask allows, printable ones first."""
+    """Draw a byte that the mask allows, preferring printable bytes."""
     mask = matcher.compute_logit_bias()
     able = [token for token in range(END_TOKEN) if mask[token]]
     return draw.choice([token for token in able if 32 <= token < 127] or able)
@@ -362,7 +365,7 @@ def draw_byte(matcher: Any, draw: random.Random) -> int:
 @TEMPLATES
 @pytest.mark.parametrize("asked", ["three tools", "some call"])
 def test_a_walk_through_the_masks_ends_in_a_message(name, asked):
-    """Generation without a model, under llguidance's masks, ends in an answer that the parser reads."""
+    """Generation without a model, under llguidance's masks, ends in an answer that can be parsed."""
     turn = prepared(name, asked)
     if not can_call(turn):
         pytest.skip("the template writes no calls")

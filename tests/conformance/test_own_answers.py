@@ -1,7 +1,7 @@
-"""Our own answers are accepted as history: by every template, through every API, also where the model broke them off.
+"""Our own answers are accepted as history by every template and through every API, even if the model broke them off.
 
-Rules: answers are drawn from the template's own grammar, and broken. They come back as each API gave them, whole and as
-clients put streams together, with a result for every call and a new question.
+Rules: answers are drawn from the template's own grammar and damaged. They return in each API's form, whole and as
+clients assemble streams, with a result for every call and a new question.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ BROKEN_ARGUMENTS = (
 
 
 def answers(turn: Turn) -> Iterator[str]:
-    """Yield an answer that calls, broken in many ways, and answers that say little."""
+    """Yield an answer with calls, damaged in many ways, and answers with almost no text."""
     whole = turn.sample(3)
     yield from ("", "Hm", whole, whole + "\nHm.", whole.replace('"', "'", 1), whole.replace(":", ";"))
     yield from (whole[: len(whole) * part // 8] for part in range(1, 8))
 
 
 def taken(template: ChatTemplate, messages: Any) -> str:
-    """Return the prompt for a conversation; what a template cannot show is only a warning."""
+    """Return the prompt for a conversation. Parts that the template can't show only cause a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", TemplateWarning)
@@ -57,7 +57,7 @@ def chat_results(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
 
 
 def as_written(call: ToolCall, index: int) -> dict[str, Any]:
-    """Return a call as clients keep it that add up a stream's deltas."""
+    """Return a call as clients that add up deltas keep it."""
     return call.to_openai() | {"index": index, "status": call.status}
 
 
@@ -75,7 +75,7 @@ def as_item(call: ToolCall) -> dict[str, Any]:
 
 
 def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
-    """Yield requests that go on after an answer: as it was given whole, and with every call that was streamed."""
+    """Yield requests that continue after an answer: as returned whole, and with every streamed call."""
     asked = dict(ASKED[api.name])
     if api.name == "chat":
         message = body["choices"][0]["message"]
@@ -99,7 +99,7 @@ def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) ->
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_an_answer_is_accepted_as_history(name):
-    """Whatever a model wrote, what we made of it is rendered in the next prompt, with the new question."""
+    """Whatever the model wrote, the parsed answer is rendered in the next prompt, with the new question."""
     template = template_named(name)
     turn = template.prepare(QUESTION, tools=[PLAIN], tool_choice="required")
     for text in answers(turn):
@@ -113,7 +113,7 @@ def test_an_answer_is_accepted_as_history(name):
 @pytest.mark.parametrize("api", [CHAT, MESSAGES, RESPONSES], ids=lambda api: api.name)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_an_answer_comes_back_through_its_api(name, api):
-    """An answer that an API gave is read by that API, and what it reads is rendered."""
+    """Each API accepts the answers that it returned, and the template renders them."""
     template = template_named(name)
     turn = template.prepare(QUESTION, tools=[PLAIN], tool_choice="required")
     ask = api.read(ASKED[api.name])
@@ -132,7 +132,7 @@ def test_an_answer_comes_back_through_its_api(name, api):
 @pytest.mark.few(40)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_any_arguments_are_accepted_in_history(name):
-    """OpenAI's type for arguments is any text; what is not an object is rendered as far as the template can."""
+    """In OpenAI's API, arguments are any text. Text that isn't an object is rendered as far as the template allows."""
     template = template_named(name)
     for arguments in BROKEN_ARGUMENTS:
         function = {"name": "get_weather", "arguments": arguments}

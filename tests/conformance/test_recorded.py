@@ -1,11 +1,12 @@
-"""Recorded outputs give the recorded messages, at every chunking: of real models, of legacy formats, and where engines were compared.
+"""Recorded outputs give the recorded messages at every chunking: of real models, legacy formats, and compared engines.
 
-Rules: content and reasoning are compared stripped, arguments as JSON values (those of a call that is not finished as text, without
-trailing whitespace), ids where the format carries one, but not those of the reference's counter. `disagreements.toml` lists the cases
-that are argued; a case listed there must differ, so that no entry outlives its reason. A partial legacy case that expects nothing
-means that the reference withheld everything: releasing a beginning of the text, or a whole call, counts as right. The compared engines
-do not repeat the text of a call that dies, so calls are read there as they are written, and failed ones are left out. Recovery cases keep
-a floor whatever is argued: every call presented as complete is a known tool with valid JSON, and what is before the break is not lost.
+Rules: content and reasoning are compared without surrounding whitespace, arguments as JSON values, and ids if the
+format has them, except those from the reference's counter. Arguments of an unfinished call are compared as text,
+without trailing whitespace. `disagreements.toml` lists the exceptions with reasons; a case listed there must differ, so
+no entry outlives its reason. If a partial legacy case expects nothing, the reference held everything back: a prefix of
+the text or a whole call is also right. The compared engines don't repeat the text of a failed call, so calls are
+streamed there and failed ones are left out. Recovery cases, listed or not, must meet a minimum: every complete call is
+of a known tool with valid JSON, and no text before the break is lost.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from unrender.testing import numbered_id
 from unrender.types import Request
 
 ARGUED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("disagreements.toml").read_text("utf-8"))
-"""By kind of cases: the ids of those that are argued, and why."""
+"""The listed exceptions: ids and reasons by kind of case."""
 MOST_ARGUED = 8
 BARS = {"wellformed": 22, "recovery": 59}
-"""Number of compared cases that may be argued, as counted (see docs/reference/leniency.md). 32 of them have a marker of reasoning in a line
-of content, which is text.
+"""Maximum number of exceptions among the compared cases, as counted (see docs/reference/leniency.md).
+
+32 of them have a reasoning marker in a line of content, which is text.
 """
 COUNTED_IDS = ("qwen3_call", "call_xml")
 RECORDED = [*vendor_cases("outputs"), *vendor_cases("more-outputs")]
@@ -48,7 +50,7 @@ AS_WRITTEN = Policy(tool_calls="streamed")
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:
-    # What is recorded in the middle of a call has the call as far as it was written.
+    # A recording that stops inside a call contains the call so far.
     parser = turn.parser(ids=numbered_id, policy=AS_WRITTEN if case["partial"] else None)
     events = fed_only(parser, chunks)
     if not case["partial"]:
@@ -57,7 +59,7 @@ def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, 
 
 
 def said(message: Message) -> dict[str, Any]:
-    """Bring a message into the form in which it is compared."""
+    """Return a message in the form used for comparison."""
     calls = [(call.name, value(call.arguments_json.rstrip())) for call in message.tool_calls]
     return {"content": message.content.strip(), "reasoning": message.reasoning.strip(), "calls": calls}
 
@@ -70,7 +72,7 @@ def expected(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def value(arguments: str) -> Any:
-    """Return what the JSON says; half-written JSON stands for itself."""
+    """Return the JSON value, or the text itself if the JSON is incomplete."""
     try:
         return json.loads(arguments)
     except json.JSONDecodeError:
@@ -83,7 +85,7 @@ def ids_agree(case: dict[str, Any], message: Message) -> bool:
 
 
 def added_up(events: list[Event]) -> dict[str, Any]:
-    """Add OpenAI deltas up as a client does."""
+    """Add up OpenAI deltas as a client does."""
     total: dict[str, Any] = {"content": "", "reasoning": "", "calls": []}
     for delta in deltas(events):
         total["content"] += delta.get("content", "")
@@ -102,7 +104,7 @@ def whole(message: Message) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case['id']}-{case['template']}") for case in OUTPUTS])
 def test_a_recorded_output_gives_the_recorded_message(case):
-    """Each output gives its message, or is argued; however it is cut, message and added-up deltas are the same."""
+    """Each output gives its message, or is a listed exception. Added-up deltas equal the message at every chunking."""
     turn = template(case["template"]).prepare(case["messages"], **case["prepare"])
     message, events = read(case, turn, [case["output"]])
 
@@ -146,7 +148,7 @@ def same_ids(message: Message, wanted: list[dict[str, Any]]) -> bool:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in LEGACY])
 def test_a_recorded_output_is_read_as_expected(case: dict[str, Any]) -> None:
-    """Each output gives the expected message, or is argued; in both cases the same one at every chunking."""
+    """Each output gives the expected message or is listed as an exception. The result is the same at every chunking."""
     message, *others = [read_legacy(case, chunks) for chunks in splits(case["output"])]
 
     assert [other for other in others if other != message] == []
@@ -154,7 +156,7 @@ def test_a_recorded_output_is_read_as_expected(case: dict[str, Any]) -> None:
 
 
 def prompt_of(case: dict[str, Any]) -> str:
-    """Return a prompt's tail that opens what the case says the prompt has opened."""
+    """Return the end of a prompt that opens the parts that the case expects to be open."""
     format = template(case["template"]).format
     header = format.turn.headers[0] if format.turn.headers else ""
     return header + (format.reasoning.start if case["start"] == "reasoning" else "")
@@ -188,7 +190,7 @@ def as_compared(case: dict[str, Any], message: Message) -> bool:
 
 @pytest.mark.parametrize("case", COMPARED, ids=lambda case: str(case["id"]))
 def test_parity(case: dict[str, Any]) -> None:
-    """The case's message is ours at every chunking, unless the case is argued."""
+    """Our message equals the case's message at every chunking, unless the case is listed as an exception."""
     messages = [read_compared(case, chunks) for chunks in splits(case["output"])]
 
     assert all(message == messages[0] for message in messages)
@@ -197,7 +199,7 @@ def test_parity(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", [c for c in COMPARED if c["class"] == "recovery"], ids=lambda case: str(case["id"]))
 def test_recovery_keeps_the_floor(case: dict[str, Any]) -> None:
-    """Broken output gives no half call as a whole one, and loses nothing that is before the break."""
+    """In broken output, no partial call is reported as complete, and no text before the break is lost."""
     message = read_compared(case, [case["output"]])
     names = {tool["function"]["name"] for tool in case["tools"] or []}
     complete = [call for call in message.tool_calls if call.status == "complete"]
@@ -208,7 +210,7 @@ def test_recovery_keeps_the_floor(case: dict[str, Any]) -> None:
 
 
 def test_arguments_stay_few() -> None:
-    """No wellformed case on which engines agree is argued, and of the others no more than counted."""
+    """No wellformed case on which engines agree is an exception, and the number of other exceptions doesn't grow."""
     assert len(ARGUED["outputs"]) <= MOST_ARGUED
     argued = [case for case in COMPARED if case["id"] in ARGUED["parity"]]
 
@@ -219,7 +221,7 @@ def test_arguments_stay_few() -> None:
 
 @pytest.mark.parametrize(("kind", "cases"), [("outputs", OUTPUTS), ("legacy", LEGACY)], ids=["outputs", "legacy"])
 def test_every_argued_case_exists(kind, cases):
-    """Nothing is argued that is not in the data."""
+    """Every exception is a case in the data."""
     if not cases:
         pytest.skip("no recorded cases or no vendors' templates at hand")
     assert set(ARGUED.get(kind, {})) - {case["id"] for case in cases} == set()

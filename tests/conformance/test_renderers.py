@@ -1,4 +1,4 @@
-"""Formats derived from what writes conversations in code: a real library (`scripts/run.py renderers`), a server's endpoint."""
+"""Formats derived from code that renders conversations: a library (`scripts/run.py renderers`) and an endpoint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ USER = {"role": "user", "content": "Rain?"}
 
 @pytest.fixture(scope="module")
 def renderer():
-    """Return a function that writes conversations with `mistral_common`, as it is installed."""
+    """Return a function that renders conversations with the installed `mistral_common`."""
     common = pytest.importorskip("mistral_common")
     from mistral_common.protocol.instruct.request import ChatCompletionRequest  # noqa: PLC0415
     from mistral_common.protocol.instruct.validator import ValidationMode  # noqa: PLC0415
@@ -42,7 +42,7 @@ def renderer():
     from mistral_common.tokens.tokenizers.mistral import MistralTokenizer  # noqa: PLC0415
 
     vocabulary = Path(common.__file__).parent / "data" / "tekken_240911.json"
-    # One refuses conversations that end in an answer, the other those that do not.
+    # One validator rejects conversations that end in an answer, the other those that don't.
     tokenizers = {
         ends: MistralTokenizer.from_file(str(vocabulary), mode=mode)
         for ends, mode in ((False, ValidationMode.test), (True, ValidationMode.finetuning))
@@ -58,7 +58,7 @@ def renderer():
 
 
 def test_calls_of_a_real_library_are_read(renderer):
-    """An answer that the library writes is read back: content, and calls with their ids and arguments."""
+    """An answer that the library writes is read back: content, and calls with ids and arguments."""
     template = ChatTemplate.from_renderer(renderer, bos_token="<s>", eos_token="</s>")
     turn = template.prepare([USER], tools=TOOLS)
     arguments = {"city": 'Aix "en" Provence\n', "days": 3}
@@ -85,7 +85,7 @@ def test_calls_of_a_real_library_are_read(renderer):
 
 
 def test_the_format_of_a_real_library_passes(renderer):
-    """No capability that was derived fails."""
+    """No derived capability fails."""
     report = verify(ChatTemplate.from_renderer(renderer, bos_token="<s>", eos_token="</s>"))
 
     assert report.failed == ()
@@ -104,15 +104,15 @@ def served(tmp_path_factory):
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
     parameters.warmup, parameters.n_parallel, parameters.cpuparams.n_threads = False, 1, 1
-    parameters.prefill_assistant = False  # As `llama-server --no-prefill-assistant`.
+    parameters.prefill_assistant = False  # The same as `llama-server --no-prefill-assistant`.
     server = xllamacpp.Server(parameters)
-    _KEPT.append(server)  # Until the process ends, as the gateway keeps its own.
+    _KEPT.append(server)  # The server runs until the process ends, like the gateway's own.
     return source, server.listening_address
 
 
 @pytest.mark.engine
 def test_an_endpoint_that_renders_is_a_renderer(served):
-    """Prompts of llama-server's `/apply-template` have the format of the template that it renders."""
+    """Prompts from llama-server's `/apply-template` have the same format as the template itself."""
     source, address = served
 
     def write(messages, tools=None, add_generation_prompt=True, enable_thinking=True):

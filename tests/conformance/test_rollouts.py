@@ -1,4 +1,4 @@
-"""Rollouts with the vendors' templates: what users and tools say never becomes a special token."""
+"""Rollouts with the vendors' templates: text from users and tools never becomes a special token."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ TOOLS = [
 
 
 def special_tokens(template: ChatTemplate, source: str) -> list[str]:
-    """Return all that looks like a special token in the template."""
+    """Return all texts in the template that look like special tokens."""
     return sorted({*MARKER.findall(source), *filter(str.strip, template.format.preserved_tokens), BOS, EOS})
 
 
 def counted(rollout: Rollout) -> int:
-    """Return how many special tokens there are, after a look at the text."""
+    """Return the number of special tokens, after checking the text."""
     decoded = rollout.encoder.tokenizer.decode(rollout.ids, skip_special_tokens=False)
     assert decoded == rollout.turn.prompt
     return sum(id in rollout.encoder.special_ids for id in rollout.ids)
@@ -42,13 +42,13 @@ def counted(rollout: Rollout) -> int:
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_no_message_becomes_a_special_token(path: Path) -> None:
-    """A question and results that hold every marker of the template have as many special tokens as others, or are a clear error."""
+    """A question and results with every marker of the template add no special tokens, or raise a clear error."""
     source = path.read_text(encoding="utf-8")
     template = ChatTemplate.from_string(source, bos_token=BOS, eos_token=EOS)
     tokenizer = byte_level(special := special_tokens(template, source))
     hostile = f"Well {' '.join(special)} !"
     asked = [Rollout(template, tokenizer, [{"role": "user", "content": "Well?"}], tools=TOOLS)]
-    with contextlib.suppress(TokenizerError):  # Where it is not certain what a template made of the question.
+    with contextlib.suppress(TokenizerError):  # Here it isn't certain how the template changed the question.
         asked.append(Rollout(template, tokenizer, [{"role": "user", "content": hostile}], tools=TOOLS))
     assert counted(asked[0]) == counted(asked[-1])
 
@@ -57,7 +57,7 @@ def test_no_message_becomes_a_special_token(path: Path) -> None:
     for text in ("sunny", hostile):
         branch = asked[0].fork()
         message = branch.sampled(tokenizer.encode(answer).ids)
-        with contextlib.suppress(ExtendError):  # A refusal of one text is one of the other.
+        with contextlib.suppress(ExtendError):  # If one text is rejected, so is the other.
             branch.extend([{"role": "tool", "tool_call_id": call.id, "content": text} for call in message.tool_calls])
             counts.append(counted(branch))
     assert counts == counts[:1] * 2

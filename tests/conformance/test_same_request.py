@@ -1,4 +1,4 @@
-"""The same request suits every template: it gets a prompt that holds every text of it, or a note that says what is missing."""
+"""The same request works with every template: the prompt contains all of its text, or a note names what is missing."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ REFUSED = {
     "an image": "messages[0].content[1]: the template doesn't support image parts",
     "a question of nothing": "messages[1].content: expected text or a list of parts",
 }
-"""Errors: an image, of templates that show none, and a malformed message, of all."""
+"""Expected errors: images for templates that show none, and a malformed message for all."""
 NAMED_ALONE = {"documents", "documents and tools", "thought, said and called"}
-"""Texts that a note may replace: few templates have a place for documents, or for a thought and words before a call."""
+"""Requests that may lose texts if a warning names each. Few templates support documents, or reasoning and text before a call."""
 
 
 def texts(content: Any) -> list[str]:
@@ -135,7 +135,7 @@ def texts(content: Any) -> list[str]:
 
 
 def unshown(name: str, label: str) -> str:
-    """Return what is wrong with a template's prompt for a request; "" when nothing is."""
+    """Return the error in a template's prompt for a request; "" if there is none."""
     request = {"messages": [USER], **REQUESTS[label]}
     try:
         turn = template_named(name).prepare(**request)
@@ -157,5 +157,5 @@ def unshown(name: str, label: str) -> str:
 @pytest.mark.filterwarnings("ignore::unrender.errors.TemplateWarning")
 @each_template
 def test_the_same_request_suits_every_template(name):
-    """Almost fifty requests as applications send them."""
+    """Almost fifty requests as applications send them work with every template."""
     assert {label: found for label in REQUESTS if (found := unshown(name, label))} == {}

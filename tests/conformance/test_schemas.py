@@ -1,4 +1,4 @@
-"""JSON Schema in every dialect, as the engines themselves read it: recorded schemas, our table of keywords, the official test suite."""
+"""JSON Schema in every dialect, as engines read it: recorded schemas, the table of keywords, the official suite."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.engine
 def test_a_schema_accepts_and_rejects_what_the_case_says(
     case: dict[str, Any], dialect: str, read: Any, native: bool
 ) -> None:
-    """Each accepted text is accepted and each rejected one is rejected, by the engine that reads the dialect."""
+    """The engine of each dialect accepts every accepted text of the case, and rejects every rejected one."""
     accepts = read(written(c.schema(case["schema"]), dialect))
 
     verdicts = {text: accepts(text) for text in (*case["accept"], *case["reject"])}
@@ -50,7 +50,7 @@ def test_a_schema_accepts_and_rejects_what_the_case_says(
 @pytest.mark.parametrize("dialect", ["lark", "gbnf"])
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_is_no_schema_is_a_clear_error(case: dict[str, Any], dialect: str) -> None:
-    """A keyword whose value is broken raises an error that names the keyword's path."""
+    """A keyword with an invalid value raises an error with the keyword's path."""
     with pytest.raises(GrammarError, match="#/pattern: pattern '.*': expected"):
         written(c.schema(case["schema"]), dialect)
 
@@ -58,7 +58,7 @@ def test_what_is_no_schema_is_a_clear_error(case: dict[str, Any], dialect: str) 
 @LLGUIDANCE
 @pytest.mark.parametrize("case", GRAMMARS)
 def test_the_reader_of_gbnf_reads_gbnf(case: dict[str, Any]) -> None:
-    """The engine that the other tests trust reads hand-written GBNF as recorded."""
+    """The engine that the other tests rely on reads handwritten GBNF as recorded."""
     accepts = converted_reader(case["gbnf"])
 
     verdicts = {text: accepts(text) for text in (*case["accept"], *case["reject"])}
@@ -69,7 +69,7 @@ def test_the_reader_of_gbnf_reads_gbnf(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("dialect", "read", "native"), DIALECTS)
 @pytest.mark.parametrize("keyword", json_schema.KEYWORDS, ids=lambda keyword: keyword.name)
 def test_a_keyword_is_enforced_as_the_table_says(keyword, dialect, read, native):
-    """Values that the schema admits are accepted; others are rejected, unless the table says that the rule is wider."""
+    """Valid values are accepted. Invalid ones are rejected, unless the table marks the rule as wider."""
     accepts = read(written(c.schema(keyword.schema), dialect))
 
     assert [text for text in keyword.right if not accepts(text)] == []
@@ -78,7 +78,7 @@ def test_a_keyword_is_enforced_as_the_table_says(keyword, dialect, read, native)
 
 
 def test_the_table_is_published_as_it_is_written():
-    """The page is what the script writes: run `python scripts/json_schema.py`."""
+    """The page equals the output of `python scripts/json_schema.py`."""
     assert json_schema.PAGE.read_text(encoding="utf-8").startswith(json_schema.keyword_section())
 
 
@@ -90,7 +90,7 @@ NAMES = [dialect.name for dialect in json_schema.DIALECTS]
 LEAST_RIGHT = 0.80
 LEAST_RIGHT_OR_ARGUED = 0.97
 NARROWER_BY_DESIGN = {("unevaluatedProperties", "anyOf")}
-"""File and keyword: a value that obeys several branches of `anyOf` at once is written as obeying one of them."""
+"""Files and keywords. A value that fits several branches of `anyOf` is written as fitting one of them."""
 
 
 def counts(name: str) -> Counter[Verdict]:
@@ -111,7 +111,7 @@ def test_nothing_is_accepted_against_its_schema_in_silence(name: str) -> None:
 @SUITE
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_refused_in_silence_without_a_reason(name: str) -> None:
-    """A grammar that is narrower has one of the argued reasons, or comes with a warning."""
+    """A grammar that is narrower than the schema has a listed reason or a warning."""
     wrong = [
         (test.file, test.schema, test.data)
         for test, verdict in json_schema.verdicts(name)
@@ -125,7 +125,7 @@ def test_nothing_is_refused_in_silence_without_a_reason(name: str) -> None:
 @SUITE
 @pytest.mark.parametrize("name", NAMES)
 def test_most_instances_are_decided_right(name: str) -> None:
-    """The share of instances that a grammar decides as JSON Schema says, and with those that are argued."""
+    """The share of instances decided as JSON Schema requires stays high, with and without the listed exceptions."""
     found = counts(name)
 
     assert found[Verdict.RIGHT] / found.total() >= LEAST_RIGHT
@@ -133,7 +133,7 @@ def test_most_instances_are_decided_right(name: str) -> None:
 
 
 def test_an_argued_refusal_is_one_of_the_type_that_is_implied() -> None:
-    """Values refused for an implied type are refused by JSON Schema itself once the types are written down."""
+    """JSON Schema also rejects the values refused for an implied type, once the types are written in the schema."""
     implied = [test for test, verdict in json_schema.verdicts("GBNF") if verdict is Verdict.IMPLIED]
 
     assert all(test.valid for test in implied)
@@ -146,5 +146,5 @@ def test_an_argued_refusal_is_one_of_the_type_that_is_implied() -> None:
 
 @SUITE
 def test_the_section_is_published_as_it_is_written() -> None:
-    """The page is what the script writes: run `python scripts/json_schema.py`."""
+    """The page equals the output of `python scripts/json_schema.py`."""
     assert json_schema.PAGE.read_text(encoding="utf-8").endswith(json_schema.suite_section())

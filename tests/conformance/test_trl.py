@@ -1,4 +1,4 @@
-"""Our response templates beside those that TRL's authors wrote by hand, on the chat templates that TRL brings."""
+"""Our response templates compared with TRL's handwritten ones, on the chat templates that TRL includes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ OWN = Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja"
     reason="TRL's files are not installed beside transformers: use `python3 scripts/run.py exports`",
 )
 def test_ours_are_right_at_least_as_often() -> None:
-    """TRL's read more answers right of no chat template that is exported; docs/howto/training-masks.md has today's figures."""
+    """For every exported chat template, ours read at least as many answers correctly as TRL's.
+
+    docs/howto/training-masks.md has the current figures.
+    """
     page = exports.TRL_PAGE.read_text(encoding="utf-8")
     comparisons = [exports.compare(pair) for pair in exports.pairs()]
 
@@ -35,7 +38,7 @@ def test_ours_are_right_at_least_as_often() -> None:
 
 @pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
 def test_right_is_what_was_rendered() -> None:
-    """A response template that trims texts loses those with whitespace at their ends, and nothing else."""
+    """A response template that trims text loses only texts with whitespace at their ends."""
     ours = ChatTemplate.from_file(OWN).response_template().template
     trims = {
         name: {**field, "content_args": {}} for name, field in ours["fields"].items() if field["content"] == "text"

@@ -1,6 +1,6 @@
-"""An argument of several types, in syntaxes that write texts without quotes: each value is read as what it is, and accepted.
+"""Arguments of several types, in syntaxes with unquoted text: each value keeps its type and is accepted.
 
-The grammar writes only what is read back as a value that the schema admits.
+The grammar writes only text that is read back as a value of the schema.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def tools(schema: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", SYNTAXES)
 @pytest.mark.parametrize("union", UNIONS)
 def test_a_value_of_a_union_is_what_it_is(union, name):
-    """A value that a template writes is read as the same value, and accepted by the grammar, which writes no other."""
+    """A value that the template writes is parsed as the same value. The grammar accepts and writes only such values."""
     schema, values = UNIONS[union]
-    # Nested tags write nothing at all for null, and an empty list as an empty text.
+    # Nested tags write nothing for null, and an empty text for an empty list.
     values = [value for value in values if name != "tagged-key" or value not in (None, [])]
     chat, offered = template_named(name), tools(schema)
     turn = chat.prepare(QUESTION, tools=offered, tool_choice="required")

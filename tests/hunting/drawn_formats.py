@@ -1,8 +1,8 @@
 """Hypothesis strategies for Formats over the whole space of `unrender.format`, with tools to call in them.
 
-Strategy: what is drawn is plain data, as `Format.from_dict` reads it. Most markers are new and of a common shape; some are
-odd (a letter, a bracket, whitespace, a quote) and some are drawn again, whole or in part, so that markers collide. Data
-that no Format may hold is drawn on purpose, too: it has to be refused by the name of a field.
+Strategy: the drawn values are plain data, as `Format.from_dict` reads it. Most markers are new and of a common shape.
+Some are odd: a letter, a bracket, whitespace, a quote. Some are repeated, whole or in part, so that markers collide.
+Some data is invalid on purpose, and must be rejected with the name of a field.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LISTS = ("json", "json", "python", "bare")
 
 @dataclass
 class Draw:
-    """Draws parts of one Format; knows the markers that were drawn before."""
+    """Draws the parts of one Format and remembers its earlier markers."""
 
     draw: Any
     used: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Draw:
         return str(self.one(*SPACES))
 
     def maybe(self, percent: int = 50) -> str:
-        """Return a marker, or nothing."""
+        """Return a marker or an empty string."""
         return self.marker() if self.chance(percent) else ""
 
     def joint(self) -> str:
@@ -223,7 +223,7 @@ class Draw:
         return data
 
     def quoting(self, strings: Strings) -> Data:
-        """Return what more a codec says of such strings."""
+        """Return additional codec fields for this kind of string."""
         match strings:
             case Strings.JSON | Strings.PYTHON | Strings.SINGLE:
                 return {}
@@ -240,7 +240,7 @@ class Draw:
             case _:
                 assert_never(strings)
 
-    # What is around calls.
+    # Text around calls.
 
     def reasoning(self) -> Data:
         mode = self.one("tag_based", "tag_based", "delimiter", "forced_open", "forced_closed", "tools_only")
@@ -302,7 +302,7 @@ class Draw:
         return self.spoiled(data) if self.chance(8) else data
 
     def spoiled(self, data: Data) -> Data:
-        """Return the data with one text or list replaced by something that may not belong there."""
+        """Return the data with one text or list replaced, possibly by an invalid value."""
         data = json.loads(json.dumps(data))
         places = list(_places(data))
         holder, key = places[self.draw(st.integers(0, len(places) - 1))]
@@ -318,7 +318,7 @@ def _places(data: Any) -> list[tuple[Any, Any]]:
 
 
 def joined(parts: list[Any]) -> list[Any]:
-    """Return a skeleton's parts with neighbouring texts joined and empty ones left out."""
+    """Return the parts of a skeleton, joining adjacent texts and dropping empty ones."""
     found: list[Any] = []
     for part in parts:
         if isinstance(part, str) and found and isinstance(found[-1], str):

@@ -1,7 +1,7 @@
-"""Random Formats: each is refused by the name of a field, or is parsed, generated, sampled and read back.
+"""Random Formats: each is rejected with the name of a field, or parses, generates, samples and reads back correctly.
 
-Strategy: Hypothesis draws and minimises (`drawn_formats`); the check is a list of promises in the order in which they build
-on each other, and the first that breaks names the kind of the failure.
+Strategy: Hypothesis draws and minimises inputs (`drawn_formats`). The check is a list of guarantees, each based on the
+previous ones. The first broken guarantee names the kind of the failure.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from unrender.types import Request, Tool
 
 NAME = "formats"
 SECONDS = 4.0
-"""Processor time that one promise may take, in seconds."""
+"""Limit of processor time for one guarantee, in seconds."""
 SAMPLES = 3
 BATCH = 40
-"""Inputs that Hypothesis draws at once."""
+"""Inputs that Hypothesis draws in one batch."""
 _FIELD = re.compile(r"format(\.\w+(\[\d+\])*)*$")
 
 
 class BrokenPromise(AssertionError):
-    """A promise that does not hold for one input; `kind` is the same for all inputs that break it alike."""
+    """A guarantee that doesn't hold for one input. `kind` is the same for all inputs that break it in the same way."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -53,7 +53,7 @@ class BrokenPromise(AssertionError):
 
 
 class Slow(Exception):
-    """A promise took too long."""
+    """A guarantee took too long to check."""
 
 
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:
@@ -67,7 +67,7 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
 
 
 def replay(text: str) -> Failure | None:
-    """Return what is wrong with one input, if anything is."""
+    """Return the failure of one input, or None."""
     try:
         check_case(json.loads(text))
     except BrokenPromise as broken:
@@ -83,7 +83,7 @@ class _Hunter:
     refused: int = 0
 
     def batch(self, number: int) -> None:
-        """Draw a batch of cases; the first failure of a new kind is minimised, the known kinds are passed over."""
+        """Draw a batch of cases. Minimise the first failure of a new kind and skip known kinds."""
         known = frozenset(self.found)
         smallest: dict[str, Failure] = {}
 
@@ -94,7 +94,7 @@ class _Hunter:
             try:
                 self.refused += check_case(case)
             except BrokenPromise as broken:
-                text = json.dumps(case, ensure_ascii=False)  # In its own order: that of properties counts.
+                text = json.dumps(case, ensure_ascii=False)  # Keep the order of properties.
                 self._note(smallest, Failure(kind=broken.kind, detail=broken.detail, input=text))
                 if broken.kind not in known:
                     raise
@@ -115,7 +115,7 @@ class _Hunter:
 
 
 def check_case(case: Data) -> bool:
-    """Check all promises for one input; return whether its Format was refused. Raises `BrokenPromise`."""
+    """Check all guarantees for one input; return whether its Format was rejected. Raises `BrokenPromise`."""
     with _promise("from_dict", allowed=FormatError):
         try:
             format = Format.from_dict(case["format"])
@@ -129,7 +129,7 @@ def check_case(case: Data) -> bool:
 
 @dataclass(frozen=True)
 class Subject:
-    """A Format and what it is asked for."""
+    """A Format and a request."""
 
     format: Format
     case: Data
@@ -144,12 +144,12 @@ class Subject:
     def prefill(self) -> str:
         turn, reasoning = self.format.turn, self.format.reasoning
         if reasoning.mode is ReasoningMode.DELIMITER and turn.prefill:
-            return turn.prefill  # Its words are what begins reasoning; without them, there is none.
+            return turn.prefill  # The prefill contains the start of reasoning. Without it, there is no reasoning.
         return str(getattr(turn, self.case["prefill"], ""))
 
     @property
     def style(self) -> str:
-        """The kind of a wrong reading: the mode of calls and the spelling of their strings."""
+        """The kind of a wrong reading: the mode of calls, the spelling of their strings, and the mode of reasoning."""
         tools = self.format.tools
         return f"({tools.mode}, {tools.arguments.codec.strings}, {self.format.reasoning.mode})"
 
@@ -158,7 +158,7 @@ class Subject:
         return (self.format.turn.headers or ("",))[0] + self.prefill
 
     def begun_message(self) -> Message:
-        """Return what of the message the prompt has written, text that the parser holds back included."""
+        """Return the part of the message that the prompt wrote, including text that the parser holds back."""
         parser = self.parser()
         parser.finish()
         return parser.message
@@ -193,7 +193,7 @@ def _check_format(subject: Subject) -> None:
         _expect(f"malformed {subject.style}", not malformed, f"{malformed[:1]} in {text!r}")
         with _promise("meaning"):
             differing = differences(subject.format, drawn, parser.message, prefill)
-            if subject.format.cleans_content:  # Beginnings of calls are not content there, however they were meant.
+            if subject.format.cleans_content:  # The start of a call can't be content there, whatever was intended.
                 differing = [said for said in differing if not said.startswith("content")]
         what = differing[0].partition(":")[0] if differing else ""
         _expect(f"another {what} {subject.style}", not differing, f"{differing} in {text!r}")
@@ -208,7 +208,7 @@ def _check_format(subject: Subject) -> None:
 
 
 def _check_damaged(subject: Subject, text: str, number: int) -> None:
-    """Check that an answer with a piece left out or doubled is read alike at every chunking."""
+    """Check that an answer with a piece removed or doubled is read the same at every chunking."""
     random = Random(number)
     at = random.randrange(len(text) + 1)
     end = min(len(text), at + random.choice((1, 2, 5)))
@@ -218,7 +218,7 @@ def _check_damaged(subject: Subject, text: str, number: int) -> None:
 
 
 def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
-    """Write the answer in every dialect, and compile it with the engines that are installed."""
+    """Write the answer's grammar in every dialect, and compile it with the installed engines."""
     turn = subject.turn
     dialects: tuple[tuple[str, str, Callable[[], Any], Callable[[Any], Accepts]], ...] = (
         ("lark", "llguidance", partial(lark, turn), lark_reader),
@@ -229,7 +229,7 @@ def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
         with _promise(dialect):
             written = write()
         if installed(engine):
-            importlib.import_module(engine)  # Not on the clock, which must not end it halfway.
+            importlib.import_module(engine)  # Compile outside the time limit, which would interrupt it halfway.
             with _promise(f"{dialect}: compile"):
                 reader = read(written)
             yield dialect, reader
@@ -242,7 +242,7 @@ def _expect(kind: str, holds: bool, detail: str) -> None:
 
 @contextmanager
 def _promise(name: str, allowed: type[Exception] = BrokenPromise) -> Iterator[None]:
-    """Turn every exception but the `allowed` one, and too much processor time, into a broken promise with a kind."""
+    """Turn too much processor time, and every exception except `allowed`, into a `BrokenPromise` with a kind."""
     signal.signal(signal.SIGVTALRM, _slow)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
@@ -265,6 +265,6 @@ def _slow(*_: object) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """Return the function that raised: what tells kinds of failures apart."""
+    """Return the function that raised, which distinguishes kinds of failures."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"at {Path(frames[-1].filename).name} {frames[-1].name}" if frames else ""

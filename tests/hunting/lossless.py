@@ -1,8 +1,8 @@
-"""Formats of all origins, and texts made from their own samples → what the judge says of each: the fourth generator of hunts.
+"""Formats of all origins, with texts made from their own samples, checked by the judge: the fourth generator of hunts.
 
-Strategy: a Format is one of `tests/formats`, one that a vendor's template has, one that Hypothesis draws, or one put
-together from parts of others. Its texts are samples and their beginnings, with empty calls and blocks at any place, and with
-markers doubled, swapped, cut, quoted, or out of another Format. An input is JSON, and holds its Format whole.
+Strategy: a Format comes from `tests/formats`, a vendor's template, Hypothesis, or a combination of parts. Its texts are
+samples and their prefixes, with empty calls and blocks inserted anywhere. Markers are doubled, swapped, cut, quoted, or
+taken from another Format. An input is JSON with its whole Format.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from unrender.format import CallSyntax, Format, Slot, ToolMode
 
 NAME = "lossless"
 LONGEST = 400
-"""Longest text that is tried, in characters."""
+"""Maximum length of a text, in characters."""
 TEXTS = 12
-"""Texts for one Format."""
+"""Number of texts for one Format."""
 SAMPLES = 4
 BATCH = 40
-"""Formats that Hypothesis draws at once."""
+"""Formats that Hypothesis draws in one batch."""
 Data = dict[str, Any]
 OFFERED: tuple[Data, ...] = tuple({**tool.to_openai()} for tool in TOOLS)
 ODD = ("Hi ", " and ", "\n", " ", "\n\n", "{}", "{", "}", "[]", '"', "'", "```", "now", "get_time", "<", "é", "7", ", ")
@@ -45,7 +45,7 @@ ODD = ("Hi ", " and ", "\n", " ", "\n\n", "{}", "{", "}", "[]", '"', "'", "```",
 
 @dataclass(frozen=True)
 class Subject:
-    """A Format in use, and what its texts are made of."""
+    """A Format in use, and the material for its texts."""
 
     format: Format
     prompt: str
@@ -56,7 +56,7 @@ class Subject:
 
     @classmethod
     def of(cls, data: Data, prompt: str | None, offers: bool) -> Subject:
-        """Return a Format in use. Raises `FormatError`."""
+        """Return a Format, ready to parse texts. Raises `FormatError`."""
         format = Format.from_dict(data)
         before = "".join(format.turn.headers[:1]) + format.turn.prefill if prompt is None else prompt
         tools = OFFERED if offers else None
@@ -65,7 +65,7 @@ class Subject:
 
 
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:
-    """Judge texts until `deadline`, and keep one minimised failure of each kind in `keep`."""
+    """Judge texts until `deadline`, and store one minimised failure of each kind in `keep`."""
     found: dict[str, Failure] = {}
     tried = refused = 0
     while spent() < deadline:
@@ -87,14 +87,14 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
 
 
 def replay(text: str) -> Failure | None:
-    """Return what is wrong with one input, if anything is."""
+    """Return the failure of one input, or None."""
     data = json.loads(text)
     subject = Subject.of(data["format"], data["prompt"], data["offers"])
     return failure_of(subject, data["text"], data["seed"])
 
 
 def failure_of(subject: Subject, text: str, number: int) -> Failure | None:
-    """Return what the judge finds, if anything; no exception is right."""
+    """Return the judge's finding, if any. Every exception counts as a failure."""
     try:
         check_judged(subject.turn, text, number)
     except Lost as lost:
@@ -113,7 +113,7 @@ def failure_of(subject: Subject, text: str, number: int) -> Failure | None:
 
 
 def drawn(random: Random) -> Subject:
-    """Return a Format of any origin. Raises `FormatError` where its parts do not go together."""
+    """Return a Format of any origin. Raises `FormatError` if its parts don't fit together."""
     origin = random.random()
     if origin < 0.4:
         data = known(random.choice(names()))
@@ -127,7 +127,7 @@ def drawn(random: Random) -> Subject:
 
 @cache
 def names() -> list[str]:
-    """Return the names of the Formats of `tests/formats`, of the families, and of the vendors' templates that are at hand."""
+    """Return the names of the Formats of `tests/formats`, of the families, and of the available vendors' templates."""
     families = (f"family {family.name}" for family in FAMILIES)
     vendors = (f"vendor {name}" for name in all_vendor_templates())
     return [*(path.stem for path in sorted(FORMATS.glob("*.json"))), *families, *vendors]
@@ -135,7 +135,7 @@ def names() -> list[str]:
 
 @cache
 def known(name: str) -> Data:
-    """Return the Format of a name."""
+    """Return the named Format."""
     origin, _, rest = name.partition(" ")
     if origin == "family":
         return next(family.format for family in FAMILIES if family.name == rest).to_dict()
@@ -149,14 +149,14 @@ def known(name: str) -> Data:
 
 @cache
 def _drawn_formats(number: int) -> list[Data]:
-    """Return a batch of Formats that Hypothesis draws; some will be refused."""
+    """Return a batch of Formats drawn by Hypothesis; some will be rejected."""
     found: list[Data] = []
     seed(number)(drawing(max_examples=BATCH)(given(cases())(lambda case: found.append(case["format"]))))()
     return found
 
 
 def recombined(random: Random) -> Data:
-    """Return one Format with parts of others, and its calls with parts of other calls."""
+    """Return a Format with parts of others, and with parts of other call syntaxes."""
     data, other, third = (dict(known(random.choice(names()))) for _ in range(3))
     for part in ("turn", "reasoning", "content", "content_with_calls", "tools", "tolerated", "spellings"):
         if random.random() < 0.4:
@@ -184,7 +184,7 @@ def samples(turn: Turn) -> Iterator[str]:
 
 
 def _pieces(format: Format) -> Iterator[str]:
-    """Yield markers, whole and cut, and empty calls and blocks in every combination."""
+    """Yield markers, whole and cut, and empty calls and blocks in all combinations."""
     yield from markers(format)
     reasoning = format.reasoning
     yield from filter(None, (reasoning.start + reasoning.end, *format.turn.ends, *format.ignored))
@@ -206,7 +206,7 @@ def _empty(syntax: CallSyntax) -> Iterator[str]:
 
 
 def texts(subject: Subject, random: Random) -> Iterator[str]:
-    """Yield samples, beginnings of them, and what can happen to them."""
+    """Yield samples, prefixes of samples, and altered samples."""
     for _ in range(TEXTS):
         text = "".join(random.choices(subject.samples, k=random.choice((1, 1, 2))))
         if len(text) > LONGEST:
@@ -230,7 +230,7 @@ def _cut(text: str, random: Random, _: tuple[str, ...]) -> str:
 
 
 def _change(how: Callable[[str, Random, tuple[str, ...]], str]) -> Callable[[str, Random, tuple[str, ...]], str]:
-    """Return a change of one marker of the text."""
+    """Return a function that changes one marker of a text."""
 
     def change(text: str, random: Random, pieces: tuple[str, ...]) -> str:
         present = [piece for piece in pieces if piece in text]

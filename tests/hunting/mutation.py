@@ -1,6 +1,6 @@
-"""A template's source and a random number generator into a source that is a little different.
+"""Small random changes to a template's source.
 
-Most mutants compile and render something odd: a marker that is blank, a header that is gone, a call that is written twice.
+Most mutants compile and render something odd: a blank marker, a missing header, a call written twice.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _replaced(pattern: re.Pattern[str], change: Callable[[str, Random], str]) ->
 
 
 def _swapped(pattern: re.Pattern[str]) -> Mutation:
-    """Return a mutation that puts one match of `pattern` in the place of another, which is put in its place."""
+    """Return a mutation that swaps two matches of `pattern`."""
 
     def mutation(source: str, random: Random) -> str:
         found = list(pattern.finditer(source))

@@ -1,10 +1,10 @@
-"""Model outputs, mutated → every promise of the parser: the third generator of hunts.
+"""Mutated model outputs, checked against every guarantee of the parser: the third generator of hunts.
 
-Strategy: outputs come from the families, from samples of the formats in `tests/formats`, and from the recorded cases where
-they are at hand. Markers, quotes, braces, whitespace and odd characters are deleted, doubled, swapped, cut off and put in.
-What is read whole must be read the same in single characters and in random chunks, through a copy and through a saved
-state; it must add up, and arguments of complete calls must be JSON objects. An input is JSON: the reading's name, the text,
-and the seed of the chunks.
+Strategy: outputs come from the families, from samples of the formats in `tests/formats`, and from the recorded cases if
+available. Markers, quotes, braces, whitespace and odd characters are deleted, doubled, swapped, cut off and inserted.
+An output must be read the same in every way: whole, in single characters, in random chunks, through a copy, and through
+a saved state. Its parts must add up, and arguments of complete calls must be JSON objects. An input is JSON: the name
+of the reading, the text, and the seed of the chunks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORDS = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
 POLICIES = [Policy(**dict(zip(WORDS, words, strict=True))) for words in product(*WORDS.values())]
 """All policies."""
 LONGEST = 700
-"""Longest text that is tried, in characters."""
+"""Maximum length of a text, in characters."""
 T: Any = table("outputs")
 _ODD: list[str] = T["_ODD"]
 _FIELD = re.compile(r'("\w+" ?: ?)("[^"]*"|[-.\w]+|\{[^{}]*\}|\[[^\[\]]*\])')
@@ -48,7 +48,7 @@ _VALUES: list[str] = T["_VALUES"]
 
 
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:
-    """Try mutated outputs until `deadline`, and keep the smallest of each kind of failure in the folder `keep`."""
+    """Try mutated outputs until `deadline`, and store the smallest of each kind of failure in the folder `keep`."""
     tried = refused = 0
     failures: dict[str, Failure] = {}
     while spent() < deadline:
@@ -63,7 +63,7 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
 
 
 def replay(text: str) -> Failure | None:
-    """Return the first promise that one input breaks; None too when its reading is not at hand."""
+    """Return the first guarantee that one input breaks; None also if its reading isn't available."""
     data = json.loads(text)
     reading = _named(data["reading"])
     if reading is None:
@@ -77,7 +77,7 @@ def replay(text: str) -> Failure | None:
 
 
 def _is_refused(text: str) -> bool:
-    """Return whether a strict parser refuses the input."""
+    """Return whether a strict parser rejects the input."""
     data = json.loads(text)
     reading = _named(data["reading"])
     return reading is not None and isinstance(strictly(reading.parser(strict=True), [data["text"]]), tuple)
@@ -87,7 +87,7 @@ def _is_refused(text: str) -> bool:
 
 
 def _named(name: str) -> Reading | None:
-    """Return the reading of that name; a name that begins with `any tool: ` is one whose tools are not known."""
+    """Return the reading of that name. The prefix `any tool: ` means that its tools are unknown."""
     rest = name.removeprefix("any tool: ")
     reading = _ours().get(rest) or _recorded(rest)
     return replace(reading, name=name, request=ANY_TOOL) if reading and rest != name else reading
@@ -100,7 +100,7 @@ def _ours() -> dict[str, Reading]:
 
 @cache
 def _cases() -> list[str]:
-    """Return the names of the recorded cases whose templates are at hand."""
+    """Return the names of the recorded cases whose templates are available."""
     return [f"case {case['id']}" for case in vendor_cases("outputs") if case["template"] in vendor_templates()]
 
 
@@ -175,7 +175,7 @@ def _remove_marker(text: str, random: Random, inserted: tuple[str, ...]) -> str:
 
 
 def _double_field(text: str, random: Random, _: tuple[str, ...]) -> str:
-    """Write one field again, with its own value or another's."""
+    """Write a field again, with its own value or another one."""
     fields = list(_FIELD.finditer(text))
     if not fields:
         return text
@@ -230,7 +230,7 @@ def _saved(reading: Reading, text: str, seed: int) -> None:
 
 
 def _alike_under_policies(reading: Reading, text: str, seed: int) -> None:
-    """Assert that a text is read the same in every way of feeding, under a few of all policies and requests."""
+    """Assert that a text is read the same however it's fed, under a sample of all policies and requests."""
     random = Random(seed)
     for policy in random.sample(POLICIES, 4):
         some = replace(reading, request=replace(reading.request, parallel_tool_calls=random.random() < 0.5))

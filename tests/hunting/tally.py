@@ -1,13 +1,13 @@
-"""Results of a hunt: inputs tried, inputs refused, and one minimised failure of each kind.
+"""Results of a hunt: inputs tried, inputs rejected, and one minimised failure of each kind.
 
 A generator is a module in this folder with three names:
 
 - `NAME: str`, for `--only` and for the files of its regressions;
-- `hunt(random, deadline, keep) -> Tally`: draw inputs until `spent()` passes `deadline`, check each, minimise what
-  fails and write it with `keep_failure`;
-- `replay(text) -> Failure | None`: check one kept input again.
+- `hunt(random, deadline, keep) -> Tally`: draw inputs until `spent()` passes `deadline`, check each, minimise failures
+  and write them with `keep_failure`;
+- `replay(text) -> Failure | None`: check one stored input again.
 
-`scripts/hunt.py` runs them in processes of their own with limits of memory and time; CI runs each for a few inputs and
+`scripts/hunt.py` runs them in separate processes with limits of memory and time. CI runs each for a few inputs and
 replays all files of `regressions/`.
 """
 
@@ -25,20 +25,20 @@ from typing import Any, Protocol
 from hypothesis import HealthCheck, Phase, settings
 
 MINIMISING = 10.0
-"""Seconds that are spent on making one failing text smaller."""
+"""Maximum time for minimising one failing text, in seconds."""
 REGRESSIONS = Path(__file__).resolve().parent / "regressions"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """One broken promise."""
+    """One broken guarantee."""
 
     kind: str
-    """A short name for the promise and how it broke, the same for all inputs that break it alike."""
+    """A short name for the guarantee and its failure, the same for all inputs that fail in the same way."""
     detail: str
-    """Expected and found."""
+    """The expected and the actual result."""
     input: str
-    """The smallest input that fails, as `replay` reads it."""
+    """The smallest failing input, as `replay` reads it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +47,12 @@ class Tally:
 
     tried: int = 0
     refused: int = 0
-    """Of those tried, the inputs that were refused with a documented error."""
+    """Number of tried inputs that were rejected with a documented error."""
     failures: tuple[Failure, ...] = ()
-    """One per kind."""
+    """One failure per kind."""
 
     def __add__(self, other: Tally) -> Tally:
-        """Return the sum of two hunts; of two failures of a kind, the smaller one stays."""
+        """Return the sum of two hunts. Of two failures of a kind, keep the smaller one."""
         smallest: dict[str, Failure] = {}
         for failure in (*self.failures, *other.failures):
             known = smallest.get(failure.kind)
@@ -64,7 +64,7 @@ class Tally:
 
 
 def drawing(**more: Any) -> settings:
-    """Return the settings by which Hypothesis only draws: a hunt minimises by itself."""
+    """Return settings with which Hypothesis only draws inputs, since a hunt minimises them itself."""
     plain: dict[str, Any] = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
     return settings(**plain | {"phases": (Phase.generate,)} | more)
 
@@ -75,16 +75,16 @@ class Generator(Protocol):
     NAME: str
 
     def hunt(self, random: Random, deadline: float, keep: Path) -> Tally:
-        """Draw and check inputs until `deadline`, a time of `spent()`; write failures into the folder `keep`."""
+        """Draw and check inputs until `deadline`, a value of `spent()`. Write failures into the folder `keep`."""
         ...
 
     def replay(self, text: str) -> Failure | None:
-        """Return what is wrong with one input, if anything is."""
+        """Return the failure of one input, or None."""
         ...
 
 
 def spent() -> float:
-    """Return the seconds of processor time that this process and its ended children have taken."""
+    """Return the seconds of processor time used by this process and its finished children."""
     return sum(os.times()[:4])
 
 
@@ -98,12 +98,12 @@ def keep_failure(folder: Path, name: str, failure: Failure) -> Path:
 
 
 def kept_inputs(name: str, folder: Path = REGRESSIONS) -> list[str]:
-    """Return the inputs that the generator `name` has kept, in the order of their files."""
+    """Return the stored inputs of the generator `name`, in file order."""
     return [path.read_bytes().decode("utf-8", "surrogatepass") for path in sorted(folder.glob(f"{name}-*.txt"))]
 
 
 def minimised(failure: Failure, replay: Callable[[str], Failure | None]) -> Failure:
-    """Return the failure with the smallest text found that fails alike; inputs are JSON with a `text`."""
+    """Return the failure with the smallest text that fails in the same way. Inputs are JSON with a `text`."""
     until = spent() + MINIMISING
     data = json.loads(failure.input)
     size = len(data["text"]) // 2

@@ -1,7 +1,7 @@
-"""Mutants of templates into broken promises: exceptions that are not documented, work without end, failed checks.
+"""Mutants of templates, checked for undocumented exceptions, endless work and failed checks.
 
-Strategy: each mutant is looked at in a child process with limits of memory and time, which says step by step what it does;
-what the last step was when it died is known without its help. A failure is made smaller line by line.
+Strategy: a child process with limits of memory and time checks each mutant and reports each step. If it dies, the last
+report names the step. A failure is made smaller line by line.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from unrender.verify import verify
 
 NAME = "templates"
 MEGABYTES = 1_500
-"""Memory that the child may map on top of what the hunter has mapped."""
+"""Memory that the child may map beyond the hunter's own."""
 SECONDS = 20
-"""Processor time that one step may take; analysis has a budget of its own, of 3 seconds."""
+"""Processor time for one step. Analysis has its own limit of 3 seconds."""
 _ALL_SECONDS = 90
-"""Processor time of all steps together."""
+"""Processor time for all steps together."""
 _PATIENCE = 20
-"""Wall-clock limit of a child, in multiples of its CPU time: it may be waiting."""
+"""Wall-clock limit of a child, as a multiple of its CPU time, since the child may be waiting."""
 _TRIALS = 40
-"""Attempts to make one failure smaller."""
+"""Maximum number of attempts to make one failure smaller."""
 _OWN = Path(__file__).resolve().parent.parent / "templates"
 
 TOOLS = [tool.to_openai() for tool in families.TOOLS[:2]]
@@ -59,7 +59,7 @@ _TEXTS = ("Hello", "<think>\nso\n</think>\n\nHello", '<tool_call>\n{"name": "get
 
 
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:
-    """Mutate templates until `deadline`; keep the smallest mutant of each kind of failure in the folder `keep`."""
+    """Mutate templates until `deadline`. Store the smallest mutant of each kind of failure in the folder `keep`."""
     sources = originals()
     tally = Tally()
     while spent() < deadline:
@@ -73,19 +73,19 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
 
 
 def replay(text: str) -> Failure | None:
-    """Look at one mutant again, with everything that is looked at."""
+    """Check one mutant again, with all checks."""
     return look_at(text, verified=True)[1]
 
 
 def originals() -> list[str]:
-    """Return the sources that are mutated: the vendors' where they are at hand, and our own."""
+    """Return the sources to mutate: our own, and the vendors' if available."""
     more = sorted((SHARED / "more-templates").glob("*.jinja"))
     paths = [*vendor_templates().values(), *more, *sorted(_OWN.glob("*.jinja"))]
     return [path.read_text(encoding="utf-8") for path in paths]
 
 
 def look_at(source: str, *, verified: bool) -> tuple[bool, Failure | None]:
-    """Return whether a source was refused with a documented error, and what is wrong, if anything is."""
+    """Return whether a source was rejected with a documented error, and the failure, if any."""
     step, result = _in_child(lambda say: _steps(source, say, verified=verified))
     if result is None:
         return False, Failure(kind=f"{step}: no end", detail="the child was ended or died", input=source)
@@ -114,7 +114,7 @@ def smaller(failure: Failure, deadline: float) -> Failure:
 
 
 def _steps(source: str, say: Callable[[str], None], *, verified: bool) -> dict[str, str]:
-    """Do everything with a template that a user does; return what went wrong, or `refused`, or nothing."""
+    """Do everything that a user does with a template; return the failure, `refused`, or nothing."""
     warnings.simplefilter("ignore")
     step = "compile"
     try:
@@ -139,7 +139,7 @@ def _steps(source: str, say: Callable[[str], None], *, verified: bool) -> dict[s
 
 
 def _work(source: str, *, verified: bool) -> Iterator[tuple[str, Callable[[], str], tuple[type[Exception], ...]]]:
-    """Yield the steps: a name, what to do (it returns what is wrong), and the errors that are documented."""
+    """Yield the steps: a name, a function that returns the error, and its documented exceptions."""
     made: list[ChatTemplate] = []
     turns: list[Turn] = []
 
@@ -201,7 +201,7 @@ def _sampled(turn: Turn) -> Callable[[], str]:
 
 
 def _failed(template: ChatTemplate) -> str:
-    """Return what failed though analysis has said nothing: that a mutant writes what nobody can read back, it says."""
+    """Return the capability that failed without a diagnostic. A mutant may lose text if the analysis reports it."""
     report = verify(template, samples=2)
     said = [text for text in template.analysis.diagnostics if text != "tool calls are not rendered"]
     silent = report.failed and not said
@@ -209,7 +209,7 @@ def _failed(template: ChatTemplate) -> str:
 
 
 def _in_child(work: Callable[[Callable[[str], None]], dict[str, str]]) -> tuple[str, dict[str, str] | None]:
-    """Do the work in a fork with limits; return its last step, and its result unless it was ended."""
+    """Do the work in a fork with limits. Return its last step, and its result unless it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""Random Formats, asked of both engines: llguidance and xgrammar accept what is sampled; `scripts/run.py engines` runs it."""
+"""Random Formats with both engines: llguidance and xgrammar accept samples; `scripts/run.py engines` runs it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_engines_accept_what_random_formats_write(case: Data) -> None:
 
 
 def test_what_xgrammar_once_refused_holds() -> None:
-    """A name before a marker that begins with an accent and a digit: xgrammar takes the digit for more of the character."""
+    """A name before a marker that starts with an accent and a digit is accepted. xgrammar once split the accent."""
     kept = Path(__file__).parent / "regressions" / "formats-gbnf-of-xgrammar.txt"
 
     assert replay(kept.read_text(encoding="utf-8")) is None

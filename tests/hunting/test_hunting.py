@@ -1,4 +1,4 @@
-"""The generators at a size for CI: kept inputs hold, new ones break nothing, and a hunt says what it found."""
+"""The generators at a size for CI: stored inputs pass, new ones break nothing, and a hunt reports its findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEPT = [(name, text) for name in GENERATORS for text in kept_inputs(name)]
 @pytest.mark.few(40)
 @pytest.mark.parametrize(("name", "text"), KEPT, ids=[f"{name}-{i}" for i, (name, _) in enumerate(KEPT)])
 def test_what_once_broke_holds(name: str, text: str) -> None:
-    """An input that a hunt has kept breaks no promise any more."""
+    """A stored input no longer breaks a guarantee."""
     assert GENERATORS[name].replay(text) is None
 
 
@@ -30,12 +30,12 @@ def test_what_once_broke_holds(name: str, text: str) -> None:
 @given(cases())
 @drawing(max_examples=30)
 def test_random_formats_break_no_promise(case: Data) -> None:
-    """A random Format is refused by the name of a field, or it works; `scripts/hunt.py` tries many more."""
+    """A random Format is rejected with the name of a field, or works; `scripts/hunt.py` tries many more."""
     check_case(case)
 
 
 def test_tallies_add_up() -> None:
-    """Counts are summed, and of two failures of one kind the one with the smaller input stays."""
+    """Counts are summed. Of two failures of one kind, the one with the smaller input is kept."""
     long, short, other = (
         Failure(kind=kind, detail="", input=text) for kind, text in (("a", "xx"), ("a", "x"), ("b", "y"))
     )
@@ -46,7 +46,7 @@ def test_tallies_add_up() -> None:
 
 
 def test_inputs_are_kept_character_for_character(tmp_path: Path) -> None:
-    """Line breaks and lone surrogates come back as they were."""
+    """Stored inputs keep line breaks and lone surrogates."""
     text = "a\r\nb\ud800\x00"
 
     keep_failure(tmp_path, "formats", Failure(kind="k", detail="", input=text))
@@ -55,14 +55,14 @@ def test_inputs_are_kept_character_for_character(tmp_path: Path) -> None:
 
 
 def test_a_hunt_in_children_counts_its_inputs(tmp_path: Path) -> None:
-    """The script runs a generator in child processes and adds up what they tried."""
+    """The script runs a generator in child processes and adds up their counts."""
     tallies = hunt.hunt(["formats"], 1.0, seed=1, keep=tmp_path)
 
     assert tallies["formats"].tried > 0
 
 
 def test_a_child_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that does not come to an end, or breaks down, is reported with the seed that leads there again."""
+    """A process that hangs or crashes is reported with the seed that reproduces it."""
     monkeypatch.setattr(hunt, "PATIENCE", 0.01)
     (late,) = hunt.child("formats", 7, 1.0, tmp_path).failures
     monkeypatch.setattr(hunt, "PATIENCE", 20.0)
@@ -74,14 +74,14 @@ def test_a_child_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_report_names_each_failure() -> None:
-    """Counts and failures are said in words."""
+    """The report lists counts and failures."""
     lines = hunt.report("formats", Tally(tried=2, refused=1, failures=(Failure(kind="k", detail="d", input="i"),)))
 
     assert lines == ["formats: 2 inputs tried, 1 refused, 1 kinds of failures", "- k", "  'd'", "  'i'"]
 
 
 def test_a_short_hunt_finds_nothing(tmp_path: Path) -> None:
-    """Some hundred mutated outputs keep every promise."""
+    """Several hundred mutated outputs keep every guarantee."""
     tally = outputs.hunt(Random(0), spent() + SECONDS, tmp_path)
 
     assert tally.failures == ()
@@ -89,12 +89,12 @@ def test_a_short_hunt_finds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_broken_promise_is_found_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parser that loses a character is caught, with a text of the one character that it loses."""
+    """A parser that loses a character is detected, with a text of only that character."""
 
     def loses(_reading: object, text: str, _seed: int) -> None:
         assert "{" not in text
 
-    outputs._draw(Random(1))  # What is read is made once, and takes longer than the hunt.
+    outputs._draw(Random(1))  # Readings are built once, which takes longer than the hunt.
     monkeypatch.setitem(outputs._CHECKS, "alike at every chunking", loses)
     tally = outputs.hunt(Random(1), spent() + 1, tmp_path)
 

@@ -1,4 +1,4 @@
-"""The hunter of templates finds what is planted, and nothing in a few mutants."""
+"""The template hunter finds planted failures, and none in a few mutants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unrender import ChatTemplate
 
 
 def test_mutants_are_the_same_for_the_same_seed() -> None:
-    """A seed gives the same mutants again, and mutants differ from what they were made of."""
+    """A seed reproduces its mutants, and mutants differ from their originals."""
     source = templates.originals()[0]
 
     once = [mutate(source, Random(seed)) for seed in range(20)]
@@ -24,7 +24,7 @@ def test_mutants_are_the_same_for_the_same_seed() -> None:
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_every_mutation_changes_something(mutation: object) -> None:
-    """No mutation is idle on all of our templates, and none fails on an empty one."""
+    """Each mutation changes at least one of our templates, and none fails on an empty one."""
     assert callable(mutation)
     changed = [mutation(source, Random(1)) != source for source in templates.originals()[-10:]]
 
@@ -33,7 +33,7 @@ def test_every_mutation_changes_something(mutation: object) -> None:
 
 
 def test_planted_failures_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception, work without end and a refused template are told apart."""
+    """An exception, endless work and a rejected template are distinguished."""
 
     def broken(_self: ChatTemplate, *_args: object, **_kwargs: object) -> None:
         raise KeyError("planted")
@@ -56,7 +56,7 @@ def test_planted_failures_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_few_mutants_break_no_promise() -> None:
-    """Mutants of our own templates compile or are refused, and do nothing that is not documented."""
+    """Mutants of our own templates compile or are rejected, and do nothing undocumented."""
     random = Random(7)
     sources = templates.originals()[-50:]
 

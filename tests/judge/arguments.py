@@ -1,8 +1,8 @@
-"""A reading of a text → whether complete calls hold all that the text has for their arguments.
+"""A check that the arguments of complete calls contain everything written for them.
 
-An independent reading of the text under spans of arguments: `json` where it is JSON; else each word of it has to stand in
-the arguments, in order. `SAME` lists the words that arguments have in another form; what a Format writes for no arguments
-(`when_empty`) says nothing.
+It reads the text under spans of arguments independently of the parser. JSON is compared as values; otherwise each word
+of the text must occur in the arguments, in order. `SAME` maps words of the text to their JSON spelling. The text that a
+Format writes for no arguments (`when_empty`) is ignored.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from unrender import ArgumentsText, Malformed, Message, ToolCall, ToolCallStarte
 from unrender.format import Arguments, Containers, Format, Slot
 
 SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
-"""Words that arguments have in another form than the text."""
+"""Words of the text, and how JSON spells them in arguments."""
 
 
 def argued(format: Format, outcome: Outcome, text: str) -> None:
-    """Expect complete calls to have one JSON object each, which holds what is under the spans of arguments."""
+    """Expect each complete call to have one JSON object that contains the text under its spans of arguments."""
     calls = calls_under_spans(outcome.message)
     for call in calls:
         expect("arguments that are not one JSON object", _is_object(call.arguments_json), call)
@@ -47,7 +47,7 @@ def argued(format: Format, outcome: Outcome, text: str) -> None:
 
 
 def _meanings(name: str) -> Iterator[str]:
-    """Yield a name as it is written, and without the escapes of XML and JSON."""
+    """Yield a name as written, then without the escapes of XML and of JSON."""
     yield name
     yield unescape(name)
     with suppress(ValueError):
@@ -55,11 +55,11 @@ def _meanings(name: str) -> Iterator[str]:
 
 
 def named(outcome: Outcome, text: str) -> None:
-    """Expect what is under spans of names to name a call, or an argument of one."""
+    """Expect the text under each span of names to name a call or an argument."""
     calls = outcome.message.tool_calls
     keys = {key for call in calls_under_spans(outcome.message) for key in _keys(json.loads(call.arguments_json))}
     for name in outcome.under(text, "name"):
-        # Where whitespace may be missing, the name of the first argument comes right after the call's.
+        # If whitespace may be missing, the first argument's name directly follows the call's name.
         rests = [meant.removeprefix(call.name) for call in calls for meant in _meanings(name)]
         known = any(not rest or rest.strip().strip("\"'") in keys for rest in (*_meanings(name), *rests))
         expect("a name that names nothing", known, name, calls)
@@ -72,19 +72,22 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def calls_under_spans(message: Message) -> list[ToolCall]:
-    """Return the calls whose text is under spans of arguments. The text of a failed call is content, under its own spans."""
+    """Return the calls whose text is under spans of arguments. The text of a failed call is under spans of content."""
     return [call for call in message.tool_calls if call.status == "complete"]
 
 
 def _under_other_names(format: Format, outcome: Outcome) -> int:
-    """Return how many calls have arguments under another name than the Format's: an event names each, and they are markers."""
+    """Return the number of calls whose arguments are under another name. An event reports each, under a marker."""
     envelopes = [syntax.envelope for syntax in syntaxes(format) if syntax.envelope]
     names = {repr(envelope.args_field[-1]) for envelope in envelopes if envelope.args_field}
     return sum(isinstance(event, Malformed) and event.expected in names for event in outcome.events)
 
 
 def _same_objects(calls: Sequence[ToolCall], written: Sequence[str], *, elsewhere: int) -> None:
-    """Expect each object of the text in one call, in order; a call may have no text for its arguments, or have it elsewhere."""
+    """Expect each object of the text in one call, in order.
+
+    `elsewhere` is the number of calls whose arguments aren't in `written`. A call without arguments may have no text.
+    """
     left = [json.loads(call.arguments_json) for call in calls]
     for piece in written:
         value = json.loads(piece, strict=False, parse_constant=lambda _: None)  # `NaN` becomes null.
@@ -104,7 +107,7 @@ def _is_object(text: str, *, strict: bool = True) -> bool:
 
 
 _AS_WRITTEN: dict[str, Any] = {"object_pairs_hook": list, "parse_int": str, "parse_float": str, "strict": False}
-"""Both of two fields of one name, and numbers with all their digits."""
+"""JSON decoding that keeps repeated fields and all digits of numbers."""
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -122,7 +125,7 @@ _WORDS = re.compile(rf"{_NUMBER.pattern}|[^\W_]+")
 
 
 def _read_by_hand(format: Format, written: str) -> str:
-    """Return the text of arguments without what a notation writes around and inside of values: quotes, tags, escapes."""
+    """Return the text of arguments without the notation around and inside values: quotes, tags, escapes."""
     if any(_has_entities(syntax.arguments) for syntax in syntaxes(format)):
         written = unescape(written)
     for syntax in syntaxes(format):
@@ -134,7 +137,7 @@ def _read_by_hand(format: Format, written: str) -> str:
 
 @lru_cache(maxsize=512)
 def _tag(arguments: Arguments) -> re.Pattern[str]:
-    """Return what finds the tags inside of values, where arguments are written in tags of their own names."""
+    """Return a pattern for tags inside values, if the arguments are written in tags of their own names."""
     texts = [part for part in arguments.entry if not isinstance(part, Slot) and part.strip()]
     if arguments.entry.count(Slot.KEY) < 2 or len(texts) < 2:
         return re.compile("(?!)")
@@ -148,7 +151,7 @@ def _has_entities(arguments: Arguments) -> bool:
 
 
 def _missing(written: str, said: str) -> str:
-    """Return the first word of the text that the arguments do not have in its place; numbers count by their digits."""
+    """Return the first word of the text that the arguments lack at its place. Numbers are compared by digits."""
     at = 0
     for word in written.split():
         forms = (word, SAME.get(word, word), word.strip("+-0._").partition("e")[0].rstrip("0."))
@@ -160,7 +163,7 @@ def _missing(written: str, said: str) -> str:
 
 
 def _after(word: str, said: str, at: int) -> int:
-    """Return the place after the letters and digits of `word`, in order; -1 where they are not there."""
+    """Return the position after the letters and digits of `word`, in order; -1 if they are missing."""
     for letter in filter(str.isalnum, word):
         at = said.find(letter, at) + 1
         if not at:

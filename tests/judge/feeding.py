@@ -1,6 +1,6 @@
-"""A turn and a text → what is read of it, in every way in which a caller can give the text.
+"""All ways in which a caller can feed a text to a turn's parser.
 
-`WAYS` has all of them; each must come to what `whole` reads.
+`WAYS` contains all of them; each must give the same result as `whole`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,23 @@ from random import Random
 
 from judge.outcome import Outcome
 
-from unrender import ArgumentsText, ContentText, Event, Parser, ReasoningText, Turn
+from unrender import ArgumentsText, ContentText, Event, Malformed, Parser, ReasoningText, Turn
 from unrender.testing import numbered_id
 from unrender.token_ids import TokenParser
+
+_MENTIONED = ("an unquoted call", "marker of reasoning")
+"""Words of the events that report a marker as text: of a quoted call, or of reasoning that has no start or no end."""
+
+
+def is_mention(event: Event) -> bool:
+    """Return whether an event reports that a marker is text."""
+    return isinstance(event, Malformed) and any(words in event.expected for words in _MENTIONED)
+
+
+def unreported(outcome: Outcome) -> Outcome:
+    """Return the message, and the events that report nothing."""
+    said = [event for event in outcome.events if not isinstance(event, Malformed)]
+    return Outcome(tuple(_joined(said)), outcome.message, ())
 
 
 def _parser(turn: Turn) -> Parser:
@@ -88,7 +102,7 @@ def _copied(turn: Turn, text: str, random: Random) -> Outcome:
     parser, at = _parser(turn), random.randrange(len(text) + 1)
     before = _fed(parser, _chunks(text[:at], random))
     copy = parser.copy()
-    _fed(parser, ["<", *_chunks(text, random)])  # What the original reads is nothing to the copy.
+    _fed(parser, ["<", *_chunks(text, random)])  # The copy must not depend on what the original reads now.
     return _outcome(copy, [*before, *_fed(copy, _chunks(text[at:], random)), *copy.finish()])
 
 
@@ -100,17 +114,21 @@ def _restored(turn: Turn, text: str, random: Random) -> Outcome:
 
 
 class Letters:
-    """A tokenizer whose tokens are characters, and the special tokens of a format."""
+    """A tokenizer with one token per character, plus the special tokens of a format."""
 
     def __init__(self, special: Sequence[str]) -> None:
         self.special = sorted({token for token in special if token}, key=lambda token: (-len(token), token))
         options = [*map(re.escape, self.special), "."]
         self._tokens = re.compile("|".join(options), re.DOTALL)
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids; the longest special token counts."""
-        found = self._tokens.findall(text)
-        return [(1 << 24) + self.special.index(token) if token in self.special else ord(token) for token in found]
+    def encode(self, text: str, spelled: Sequence[range] = ()) -> list[int]:
+        """Return the ids, preferring the longest special token, except where it begins in a range of `spelled`."""
+        ids: list[int] = []
+        for found in self._tokens.finditer(text):
+            token = found[0]
+            is_token = token in self.special and not any(found.start() in of for of in spelled)
+            ids += [(1 << 24) + self.special.index(token)] if is_token else map(ord, token)
+        return ids
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         """Return the text of `ids`."""
@@ -121,12 +139,16 @@ def _as_tokens(turn: Turn, text: str, _: Random) -> Outcome:
     parser, tokenizer = _parser(turn), Letters(turn.format.preserved_tokens)
     special = range(1 << 24, (1 << 24) + len(tokenizer.special))
     reader = TokenParser(parser, tokenizer, special_ids=special)
-    events = [event for id in tokenizer.encode(text) for event in reader.feed(id)]
+    # A special token counts where the same text is a mention. So if a text mentions markers, its ids spell all that is read as text.
+    read = whole(turn, text)
+    spans = read.spans if any(map(is_mention, read.events)) else ()
+    spelled = [range(span.start, span.end) for span in spans if span.role.value in ("content", "reasoning")]
+    events = [event for id in tokenizer.encode(text, spelled) for event in reader.feed(id)]
     return _outcome(parser, [*events, *reader.finish()])
 
 
 def _parsed(turn: Turn, text: str, _: Random) -> Outcome:
-    """`parse` gives the message alone: it stands in what is read with the end."""
+    """`parse` returns only the message, so the events and spans come from `finish`."""
     parser = _parser(turn)
     events = parser.finish(text=text)
     return replace(_outcome(parser, events), message=turn.parse(text, ids=numbered_id))

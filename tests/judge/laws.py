@@ -1,16 +1,16 @@
-"""A turn and a text → what is lost, doubled, or read otherwise when the text comes otherwise.
+"""A judge of a parsed text: text that is lost, doubled, or read differently when fed differently.
 
-The judge shares no code with parser, spans and machine. It sees what every caller sees (events, message, spans) and the
-Format as data, and it holds for every Format, every text and every way of feeding:
+The judge shares no code with parser, spans and machine. It uses only what every caller sees (events, message, spans)
+and the Format as data. Its laws hold for every Format, every text and every way of feeding:
 
-- spans cover the text, without gap or overlap, to its end;
-- the text under spans of content is the message's content, and so for reasoning;
-- text that could not be read is in the content, in a failed call, or in a report;
-- spans of markers hold only words that the Format declares, those of layout only whitespace;
-- what a complete call has under its spans of arguments is in its arguments, which are one JSON object (`arguments`);
-- events add up to the message, and every way of feeding gives the same (`feeding`).
+- spans cover the text without gap or overlap, to its end;
+- the text under spans of content is the message's content, and the same for reasoning;
+- text that couldn't be read is in the content, in a failed call, or in a report;
+- spans of markers contain only words that the Format declares, and spans of layout only whitespace;
+- the text under a complete call's spans of arguments is in its arguments, which are one JSON object (`arguments`);
+- events add up to the message, and every way of feeding gives the same result (`feeding`).
 
-The exceptions have a name each: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, `QUOTED`, and `SAME` in `arguments`.
+The exceptions have names: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, and `SAME` in `arguments`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from random import Random
 from typing import Any
 
 from judge.arguments import argued, named
-from judge.feeding import WAYS, whole
+from judge.feeding import WAYS, is_mention, unreported, whole
 from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import ChatTemplate, ContentText, Malformed, ReasoningText, Turn
@@ -32,17 +32,13 @@ from unrender.format import Format, Slot
 from unrender.formats import known_reasoning
 
 OPTIONAL = frozenset(("malformed",))
-"""Roles of text that may be content or left out: only a Format that cleans its content has them."""
+"""Roles of text that may be content or be left out. Only a Format that cleans its content has them."""
 PASSED_OVER = re.compile(r"""(?:"[^"\\]{0,200}"|'[^'\\]{0,200}'|\w+)\s*:\s*""")
-"""The name of a field of an envelope. Where its value says nothing to a parser, the value is passed over with it."""
+"""The name of an envelope's field. If the parser has no use for its value, both are skipped."""
 REPORTED = "another"
-"""A word of the event that says that a field came twice: it is passed over, with its value."""
-QUOTED = "an unquoted call"
-"""Words of the event that says that a call is quoted: it is none where its marker is known to be a special token."""
-MENTIONED = "marker of reasoning"
-"""Words of the event that says that a marker of reasoning is text: as a known special token, it counts."""
+"""A word in the event for a repeated field, which is skipped with its value."""
 _VALUE = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+\w.]+|[\[{](?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*[\]}]""")
-"""A text, a word or a flat list, JSON or not."""
+"""A text, a word or a flat list, whether it's JSON or not."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 _JSON = frozenset("{}[]\":,'")
 _FENCE = re.compile(r"```\w*")
@@ -55,7 +51,7 @@ def turn_of(format: Format, prompt: str, tools: Sequence[dict[str, Any]] | None)
 
 
 def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
-    """Return what is read of the text. Raises `Lost` for the first law that is broken."""
+    """Return the reading of the text. Raises `Lost` for the first broken law."""
     outcome = whole(turn, text)
     covered(outcome, text)
     accounted(turn, outcome, text)
@@ -63,23 +59,29 @@ def check_judged(turn: Turn, text: str, seed: int) -> Outcome:
     argued(turn.format, outcome, text)
     named(outcome, text)
     reported = [event for event in outcome.events if isinstance(event, Malformed) and not event.ends_reasoning]
-    quoted = any(words in event.expected for event in reported for words in (QUOTED, MENTIONED))
+    mentions = [*map(is_mention, reported)]
     for name, way in WAYS.items():
-        if quoted and name == "token ids":
+        # As a token, a marker inside a damaged call ends the call elsewhere.
+        if name == "token ids" and any(mentions) and not all(mentions):
             continue
-        same(name, outcome, way(turn, text, Random(seed)))
+        found = way(turn, text, Random(seed))
+        # Spelled in ordinary tokens, a mentioned marker is no marker at all. So what is reported differs, and what is said doesn't.
+        if name == "token ids" and any(mentions):
+            same(name, unreported(outcome), unreported(found))
+        else:
+            same(name, outcome, found)
     return outcome
 
 
 def same(way: str, expected: Outcome, found: Outcome) -> None:
-    """Expect one outcome."""
+    """Expect the same outcome."""
     for part in ("message", "spans", "events"):
         one, other = getattr(expected, part), getattr(found, part)
         expect(f"{way}: other {part}", one == other, one, other)
 
 
 def covered(outcome: Outcome, text: str) -> None:
-    """Expect spans over the whole text."""
+    """Expect the spans to cover the whole text."""
     at = 0
     for span in outcome.spans:
         expect("a gap or an overlap", span.start == at < span.end, at, span)
@@ -88,7 +90,7 @@ def covered(outcome: Outcome, text: str) -> None:
 
 
 def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
-    """Expect content and reasoning to be the text under their spans, and the sum of their events."""
+    """Expect content and reasoning to equal the text under their spans, and the sum of their events."""
     message, format = outcome.message, turn.format
     ends = [event.text for event in outcome.events if isinstance(event, Malformed) and event.ends_reasoning]
     for role, kind, said in (
@@ -97,7 +99,7 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
     ):
         given = "".join(event.text for event in outcome.events if isinstance(event, kind))
         streamed = said
-        # Reasoning whose start marker is missing was streamed as content, with its end marker.
+        # Reasoning whose start marker is missing was streamed as content, including its end marker.
         if ends:
             later = "".join(event.text for event in outcome.events if isinstance(event, ReasoningText))
             first = message.reasoning.removesuffix(later)
@@ -111,7 +113,7 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
             if of == role or of in options
         ]
         found = re.fullmatch("".join(["(.*?)", *expected]), said, re.DOTALL)
-        begun = turn.prefill if role == "reasoning" else ""  # Words that the prompt has begun are in no text.
+        begun = turn.prefill if role == "reasoning" else ""  # The text doesn't contain the prefill.
         expect(f"{role} that is not the text under its spans", bool(found and found.group(1) in begun), said, under)
     for role in () if format.cleans_content else OPTIONAL:
         for piece in outcome.under(text, role):
@@ -121,16 +123,16 @@ def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
 
 
 def _left_out(piece: str, outcome: Outcome) -> str:
-    """Return what of a text neither a failed call nor a report holds."""
+    """Return the part of a text that neither a failed call nor a report contains."""
     reported = [event.text for event in outcome.events if isinstance(event, Malformed)]
-    # The longest first: a report of `<` must not take the beginning of what a report of `</tool_c>` holds.
+    # The longest first: a report of `<` must not remove the start of `</tool_c>`, which has its own report.
     for kept in sorted((*(call.text for call in outcome.message.failed_calls), *reported), key=len, reverse=True):
         piece = piece.replace(kept, "", 1)
     return piece.strip()
 
 
 def marked(format: Format, outcome: Outcome, text: str) -> None:
-    """Expect markers to be made of words that the Format declares, of JSON's punctuation, names and ids."""
+    """Expect markers to consist of words that the Format declares, JSON's punctuation, names and ids."""
     if any(REPORTED in event.expected for event in outcome.events if isinstance(event, Malformed)):
         return
     names = (*outcome.under(text, "name"), *outcome.under(text, "id"))
@@ -145,7 +147,7 @@ def marked(format: Format, outcome: Outcome, text: str) -> None:
 
 
 def _made_of(word: str, allowed: frozenset[str]) -> bool:
-    """Return whether a word is one of these, or some of them in a row: two markers may stand side by side."""
+    """Return whether a word is an allowed word or a sequence of them: two markers may be adjacent."""
     ends = [0]
     for end in range(1, len(word) + 1):
         if any(word[start:end] in allowed for start in ends):
@@ -154,7 +156,7 @@ def _made_of(word: str, allowed: frozenset[str]) -> bool:
 
 
 def _without_fields(outcome: Outcome, text: str) -> str:
-    """Return the text with blanks for each field of an envelope, with its value, that is under markers."""
+    """Return the text with blanks for each extra field of an envelope under markers, including its value."""
     for start, stop in _runs(outcome):
         found = PASSED_OVER.search(text, start, stop)
         while found:
@@ -168,7 +170,7 @@ def _without_fields(outcome: Outcome, text: str) -> str:
 
 
 def _runs(outcome: Outcome) -> Iterator[tuple[int, int]]:
-    """Yield where markers and the layout between them begin and end."""
+    """Yield the ranges of markers and the layout between them."""
     start = 0
     for span in outcome.spans:
         if span.role.value not in ("marker", "layout"):
@@ -178,14 +180,14 @@ def _runs(outcome: Outcome) -> Iterator[tuple[int, int]]:
 
 
 def _free_words(format: Format) -> bool:
-    """Return whether words without a meaning may stand in a call: `ANY` and `TYPE` slots."""
+    """Return whether a call may contain words without a meaning, in `ANY` and `TYPE` slots."""
     parts = [part for syntax in syntaxes(format) for part in (*syntax.function, *syntax.arguments.entry)]
     return Slot.ANY in parts or Slot.TYPE in parts
 
 
 @lru_cache(maxsize=512)
 def words(format: Format) -> frozenset[str]:
-    """Return the words and the punctuation of all texts that a Format has."""
+    """Return the words and the punctuation in all texts of a Format."""
     known = [marker for pair in known_reasoning() for marker in (pair.start, pair.end)]
     texts = [*_texts(format.to_dict()), *(known if format.undeclared_reasoning else ())]
     return frozenset(word for text in texts for word in _WORD.findall(text)) | _JSON | {"CDATA", "function", "type"}

@@ -1,4 +1,4 @@
-"""The judge's verdict, and its view of one reading."""
+"""The judge's verdict and its view of one reading."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unrender.types import Span
 
 
 class Lost(AssertionError):
-    """A law that does not hold for one text; `kind` is the same for all texts that break it alike."""
+    """A law that doesn't hold for one text. `kind` is the same for all texts that break it in the same way."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -19,10 +19,10 @@ class Lost(AssertionError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a caller sees of one reading."""
+    """Everything that a caller sees of one reading."""
 
     events: tuple[Event, ...]
-    """Neighbours of one kind are one event."""
+    """Events, with adjacent ones of the same kind merged."""
     message: Message
     spans: tuple[Span, ...]
 
@@ -32,11 +32,11 @@ class Outcome:
 
 
 def expect(kind: str, holds: bool, *detail: object) -> None:
-    """Raise `Lost` unless it holds."""
+    """Raise `Lost` unless the condition holds."""
     if not holds:
         raise Lost(kind, ", ".join(map(repr, detail)))
 
 
 def syntaxes(format: Format) -> tuple[CallSyntax, ...]:
-    """Return all syntaxes in which a Format's calls may be written."""
+    """Return all syntaxes that a Format's calls may use."""
     return (format.tools, *format.tolerated)

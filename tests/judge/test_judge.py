@@ -1,4 +1,4 @@
-"""The judge sees what is wrong: outcomes that break one law each."""
+"""The judge detects errors: outcomes that break one law each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_laws(outcome: Outcome) -> None:
 
 
 def test_what_is_right_is_right() -> None:
-    """A reading as it is breaks no law."""
+    """An unchanged reading breaks no law."""
     check_laws(READ)
 
 
@@ -83,7 +83,7 @@ def test_what_is_right_is_right() -> None:
     ],
 )
 def test_what_is_wrong_is_seen(change: Change, kind: str) -> None:
-    """A reading with one thing changed breaks the law for that thing."""
+    """A reading with one change breaks the law for that change."""
     with pytest.raises(Lost) as lost:
         check_laws(change(READ))
 

@@ -1,10 +1,10 @@
-"""Finds the places in lowered rules where a lexer that prefers the longest lexeme would lose another one.
+"""A search for lexemes in lowered rules that a longest-match lexer would lose.
 
-Strategy: the rules are read as the engine reads them, lexeme by lexeme, with all ways to read what came before side by
-side. A lexeme is lost where another one that is allowed at the same place goes on with a character that may follow the
-first. Two ways that the same texts lead along are followed together, in pairs.
+Strategy: the rules are read as the engine reads them, lexeme by lexeme, following all readings of the earlier text in
+parallel. A lexeme is lost if another lexeme at the same place continues with a character that may follow the first. Two
+paths through the same texts are followed together, as a pair.
 
-Rules: a rule that is inside itself is looked into once, as its places are the same at every depth.
+Rules: a recursive rule is searched once, since its places are the same at every depth.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _END = 0
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Two lexemes at one place that a lexer confuses.
+    """Two lexemes at the same place that a lexer confuses.
 
-    After the text of `lost`, the lexer reads on in `kept` if one of `characters` follows.
+    After the text of `lost`, the lexer continues with `kept` if one of `characters` follows.
     """
 
     lost: Lexeme
@@ -42,7 +42,7 @@ Stack = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One way to have read the text so far: the position in a rule, and where the rules above it continue."""
+    """One reading of the text so far: the position in a rule, and the positions where the outer rules continue."""
 
     position: int
     stack: Stack
@@ -50,7 +50,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The item at a position, and the position after it: a lexeme, the entry of a rule, or nothing."""
+    """The item at a position, and the position after it. The item is a lexeme, the entry of a rule, or nothing."""
 
     lexeme: Lexeme | None
     rule: str | None
@@ -59,7 +59,7 @@ class _Step:
 
 @dataclass(slots=True)
 class _Positions:
-    """The rules as positions, numbered as they are needed."""
+    """The rules as positions, numbered as needed."""
 
     rules: Mapping[str, Node | Stopped]
     terminals: frozenset[str]
@@ -88,7 +88,7 @@ class _Positions:
         return len(self.steps) - 1
 
     def before(self, node: Node, target: int) -> int:
-        """Return the position before `node`, after which is `target`."""
+        """Return the position before `node`, which is followed by `target`."""
         match node:
             case Sequence(parts):
                 for part in reversed(parts):
@@ -107,7 +107,7 @@ class _Positions:
         return self.place(_Step(node, None, target))
 
     def repeated(self, node: Node, low: int, high: int | None, target: int) -> int:
-        """Return the position before a repetition; many rounds are as many as one likes."""
+        """Return the position before a repetition. A large maximum counts as unlimited."""
         if high is not None and high <= 3:
             for count in range(high, 0, -1):
                 before = self.before(node, target)
@@ -126,7 +126,7 @@ class _Search:
     known: dict[Thread, list[tuple[Lexeme, Thread]]] = field(default_factory=dict)
 
     def ways(self, thread: Thread) -> list[tuple[Lexeme, Thread]]:
-        """Return the lexemes that may follow a thread, each with the thread after it."""
+        """Return the lexemes that may follow a thread, each with the next thread."""
         if thread not in self.known:
             self.known[thread] = list(dict.fromkeys(self._ways(thread)))
         return self.known[thread]
@@ -179,9 +179,9 @@ class _Search:
 
 
 def confusions(lowered: Lowered, terminals: frozenset[str]) -> Iterator[Confusion]:
-    """Yield the lexemes that a lexer would confuse, in the order of their places.
+    """Yield the lexemes that a lexer would confuse, in order of their places.
 
-    Each rule in `terminals` is one lexeme. Raises `GrammarError` when the rules have more than `MOST_PLACES` places.
+    Each rule in `terminals` is one lexeme. Raises `GrammarError` if the rules have more than `MOST_PLACES` places.
     """
     letters = alphabet(lowered.rules.values())
     positions = _Positions(lowered.rules, terminals)

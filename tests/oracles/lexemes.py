@@ -1,9 +1,9 @@
-"""Finds lexemes that a lexer confuses: beginnings of others, and texts that two share.
+"""Conflicts between lexemes: prefixes of other lexemes, and texts that two lexemes share.
 
-Strategy: a lexeme is read character by character: by derivatives where it is made of nodes, by the automaton of its
-stops where it is free text. Characters that no lexeme tells apart are one, so a few dozen stand for all.
+Strategy: a lexeme is read character by character, nodes by derivatives and free text by the automaton of its stops.
+Characters that no lexeme distinguishes are equivalent, so a few dozen represent all.
 
-Rules: exact up to `MOST_STATES` pairs of states; two lexemes beyond that count as confused.
+Rules: the result is exact up to `MOST_STATES` pairs of states. Two lexemes beyond this limit count as confused.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MOST_STATES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The text up to and including `stop`, the first of `stops` to be complete in it, without the texts in `but`.
+    """The text up to and including `stop`, which is the first of `stops` to occur, except for the texts in `but`.
 
-    When `stop` is "", it is any text that is not empty and holds none of `stops`.
+    If `stop` is "", it's any non-empty text without one of `stops`.
     """
 
     stops: tuple[str, ...]
@@ -36,7 +36,7 @@ class Ending:
 class Json:
     """A JSON value that the engine reads by its own schema.
 
-    Only the characters with which it may begin are known.
+    Only its possible first characters are known.
     """
 
     first: frozenset[str]
@@ -49,7 +49,7 @@ Lexeme = Node | Ending | Json
 class Read:
     """A position in free text.
 
-    `prefix` is the part of a stop that was just read. `text` is the whole text, as long as it may be an exception.
+    `prefix` is the part of a stop that was just read. `text` is the whole text while it may still be an exception.
     """
 
     prefix: str
@@ -64,8 +64,8 @@ Reading = frozenset[Rest] | Read
 class Clash:
     """A conflict of two lexemes at the same place.
 
-    `onward`: the characters with which the second goes on after a text of the first. `shared`: some text belongs to
-    both.
+    `onward`: the characters that continue the second lexeme after a text of the first. `shared`: whether some text
+    matches both.
     """
 
     onward: frozenset[str]
@@ -74,7 +74,7 @@ class Clash:
 
 @dataclass(slots=True)
 class Lexemes:
-    """The lexemes of one grammar; `rules` are those that the lexemes refer to."""
+    """The lexemes of one grammar, with the `rules` they refer to."""
 
     rules: Mapping[str, Node | Stopped]
     alphabet: tuple[str, ...]
@@ -82,24 +82,24 @@ class Lexemes:
     _steps: dict[tuple[Lexeme, Reading], dict[str, Reading]] = field(default_factory=dict)
 
     def first(self, lexeme: Lexeme) -> frozenset[str]:
-        """Return the characters with which `lexeme` may begin."""
+        """Return the possible first characters of `lexeme`."""
         if isinstance(lexeme, Json):
             return lexeme.first
         return frozenset(self.steps(lexeme, self.start(lexeme)))
 
     def clash(self, one: Lexeme, other: Lexeme) -> Clash:
-        """Return how `one` is affected by `other` at the same place."""
+        """Return the effect of `other` on `one` at the same place."""
         if (one, other) not in self._clashes:
             json = isinstance(one, Json) or isinstance(other, Json)
             self._clashes[one, other] = self._beside_json(one, other) if json else self._compared(one, other)
         return self._clashes[one, other]
 
     def is_empty(self, lexeme: Lexeme) -> bool:
-        """Return whether the lexeme may be empty."""
+        """Return whether a lexeme can match the empty text."""
         return not isinstance(lexeme, Json) and self.accepts(lexeme, self.start(lexeme))
 
     def start(self, lexeme: Lexeme) -> Reading:
-        """Return the state of reading before the first character."""
+        """Return the state before the first character."""
         if isinstance(lexeme, Ending):
             return Read("", "" if lexeme.but else None)
         assert not isinstance(lexeme, Json)
@@ -114,7 +114,7 @@ class Lexemes:
         return () in reading
 
     def steps(self, lexeme: Lexeme, reading: Reading) -> Mapping[str, Reading]:
-        """Return the reading that each next character leads to."""
+        """Return the next state for each character."""
         key = (lexeme, reading)
         if key not in self._steps:
             assert isinstance(reading, frozenset) or isinstance(lexeme, Ending)
@@ -136,7 +136,7 @@ class Lexemes:
             yield character, Read(target, kept, begun=True)
 
     def _node_steps(self, reading: frozenset[Rest]) -> Iterator[tuple[str, Reading]]:
-        opened: dict[tuple[Rest, ...], Reading] = {}  # Most characters lead to the same place.
+        opened: dict[tuple[Rest, ...], Reading] = {}  # Most characters lead to the same state.
         for character in self.alphabet:
             rests = tuple(rest for way in reading if way for rest in _after(way, character))
             if rests and rests not in opened:
@@ -145,7 +145,7 @@ class Lexemes:
                 yield character, opened[rests]
 
     def _opened(self, rests: list[Rest]) -> frozenset[Rest]:
-        """Return the ways to read on, each of which begins with characters, or is at its end."""
+        """Return the possible continuations, each of which starts with characters or is at its end."""
         found: set[Rest] = set()
         seen: set[Rest] = set()
         while rests:
@@ -174,14 +174,14 @@ class Lexemes:
         return frozenset(found)
 
     def _compared(self, one: Lexeme, other: Lexeme) -> Clash:
-        """Read both side by side."""
+        """Read both lexemes in parallel."""
         onward: set[str] = set()
         shared = False
         pairs = [(self.start(one), self.start(other))]
         seen = set(pairs)
         for mine, others in pairs:
             further = self.steps(other, others)
-            if self.accepts(one, mine) and len(seen) > 1:  # An empty lexeme is none.
+            if self.accepts(one, mine) and len(seen) > 1:  # An empty text isn't a lexeme.
                 onward.update(further)
                 shared |= self.accepts(other, others)
             reached = [(left, further[c]) for c, left in self.steps(one, mine).items() if c in further]
@@ -192,7 +192,7 @@ class Lexemes:
         return Clash(frozenset(onward), shared)
 
     def _beside_json(self, one: Lexeme, other: Lexeme) -> Clash:
-        """Compare with a value of which no more is known than how it begins, and that numbers have no end of their own."""
+        """Compare with a JSON value. Only its first characters are known, and that numbers have no end of their own."""
         if one == other:
             number = self.first(one) & frozenset(_DIGITS)
             return Clash(frozenset(_IN_NUMBERS) if number else frozenset(), shared=True)
@@ -201,7 +201,7 @@ class Lexemes:
 
 
 def alphabet(lexemes: Iterable[Node | Stopped]) -> tuple[str, ...]:
-    """Return characters that stand for all others: those that a lexeme names, and one from each range between them."""
+    """Return characters that represent all others: each one named in a lexeme, and one from each range between them."""
     edges = {0, *map(ord, _JSON)}
     for node in lexemes:
         for below in () if isinstance(node, Stopped) else walk(node):
@@ -222,14 +222,14 @@ _FIRST_OF_JSON = {"object": "{", "array": "[", "string": '"', "boolean": "tf", "
 
 
 def json_lexeme(node: JsonValue) -> Json:
-    """Return a JSON value as a lexer sees it."""
+    """Return a JSON value as the lexer sees it."""
     kinds = node.schema.get("type") if isinstance(node.schema, Mapping) else None
     named = [kinds] if isinstance(kinds, str) else kinds or (*_FIRST_OF_JSON, "number")
     return Json(frozenset("".join(_FIRST_OF_JSON.get(kind, _DIGITS) for kind in named)))
 
 
 def _after(rest: Rest, character: str) -> Iterator[Rest]:
-    """Yield what is left of `rest` after one character."""
+    """Yield what remains of `rest` after one character."""
     match rest[0]:
         case Literal(text) if text[0] == character:
             yield (Literal(text[1:]), *rest[1:]) if len(text) > 1 else rest[1:]

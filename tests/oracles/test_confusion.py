@@ -1,4 +1,4 @@
-"""Lexemes that a longest-match lexer would lose are found in lowered rules."""
+"""The search finds lexemes in lowered rules that a longest-match lexer would lose."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lost(root: Node | Stopped, *terminals: str, **others: Node | Stopped) -> set
     ("root", "expected"),
     [
         (Choice((Sequence((A, Ref("b"))), AB)), {A}),
-        (Choice((Sequence((A, Ref("c"))), AB)), set()),  # `ac` is not a beginning of `ab`.
+        (Choice((Sequence((A, Ref("c"))), AB)), set()),  # `ac` isn't a prefix of `ab`.
         (Sequence((Repeat(Sequence((A, Ref("c")))), AB)), set()),
         (Sequence((Repeat(Sequence((A, Ref("b")))), AB)), {A}),
         (Sequence((Optional(A), Ref("b"), AB)), set()),
@@ -34,12 +34,12 @@ def lost(root: Node | Stopped, *terminals: str, **others: Node | Stopped) -> set
     ],
 )
 def test_a_lexeme_is_lost_where_another_goes_on(root: Node, expected: set[Node]) -> None:
-    """Of two lexemes at one place the shorter is lost, if what follows it is what the longer one goes on with."""
+    """Of two lexemes at one place, the shorter is lost if the longer continues with the text that may follow it."""
     assert lost(root, b=B, c=Literal("c")) == expected
 
 
 def test_two_ways_after_the_same_lexeme_are_read_side_by_side() -> None:
-    """The confusion may come later than the fork."""
+    """Confusion is also found some lexemes after the fork."""
     assert lost(Choice((Sequence((DIGITS, A, Ref("b"))), Sequence((DIGITS, AB)))), b=B) == {A}
 
 
@@ -53,7 +53,7 @@ def test_a_rule_is_followed_by_what_is_after_its_own_reference() -> None:
 
 
 def test_literals_beside_free_text_are_lost() -> None:
-    """Free text goes on after anything but its stops."""
+    """Free text continues with anything except its stops."""
     free = Stopped(("<x>",), (("<x>", Ref("b")),), at_end=True)
     told_apart = Stopped(("<x>",), (("<x>", Ref("b")),), at_end=True, exact=(("a<x>", Ref("c")),))
 
@@ -63,13 +63,13 @@ def test_literals_beside_free_text_are_lost() -> None:
 
 
 def test_rules_that_are_one_lexeme_are_compared_whole() -> None:
-    """A rule that is written as one terminal is read in one piece."""
+    """A rule written as one terminal is compared as one lexeme."""
     assert lost(Choice((Ref("w"), AB)), "w", w=Sequence((A, B))) == set()
     assert lost(Choice((Sequence((Ref("w"), B)), Literal("abb"))), "w", w=Sequence((A, B))) == {Ref("w")}
 
 
 def test_json_is_told_apart_by_its_first_character() -> None:
-    """No more is known of a value that the engine reads by its schema."""
+    """Only the first character of a value that the engine reads by its schema is known."""
     beside = Choice((Sequence((Ref("v"), A)), Literal("{}a")))
 
     assert lost(beside, v=OBJECT) == {json_lexeme(OBJECT)}
@@ -78,7 +78,7 @@ def test_json_is_told_apart_by_its_first_character() -> None:
 
 
 def test_recursive_rules_are_looked_into_once() -> None:
-    """A rule that is inside itself has the same places at every depth."""
+    """A recursive rule has the same places at every depth."""
     ended = Choice((A, Sequence((Literal("("), Ref("root"), Literal(")")))))
     listed = Choice((A, Sequence((Literal("("), Repeat(Sequence((A, Ref("root")))), Literal("ab)")))))
 

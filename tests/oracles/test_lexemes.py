@@ -1,4 +1,4 @@
-"""Lexemes in a longest-match lexer, and conflicts of two of them."""
+"""Lexemes in a longest-match lexer, and conflicts between two of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def accepts(lexeme: Node | Ending, text: str) -> bool:
     ],
 )
 def test_a_lexeme_is_read_character_by_character(lexeme: Node | Ending, right: list[str], wrong: list[str]) -> None:
-    """Nodes by what is left of them, free text up to its first stop, but not its exceptions."""
+    """Nodes are read to their end, and free text up to its first stop, except for its exceptions."""
     verdicts = {text: accepts(lexeme, text) for text in (*right, *wrong)}
 
     assert verdicts == {**dict.fromkeys(right, True), **dict.fromkeys(wrong, False)}
@@ -88,5 +88,5 @@ def test_a_lexeme_is_read_character_by_character(lexeme: Node | Ending, right: l
     ],
 )
 def test_what_a_lexeme_does_to_another(one: Lexeme, other: Lexeme, onward: str, shared: bool) -> None:
-    """With which characters the second goes on after the first, and whether some text is both."""
+    """A clash lists the characters that continue the second lexeme after the first, and whether a text matches both."""
     assert known().clash(one, other) == Clash(frozenset(onward), shared)

@@ -1,8 +1,8 @@
-"""Formats, and texts made to hurt their parsers: a beginning, and a unit that is repeated after it.
+"""Formats, and texts designed to be slow to parse: a start, and a unit repeated after it.
 
-Strategy: for each format the beginnings are the places that a model can be in: the text's beginning, after an opener, in a
-name, in an argument, after a call, in reasoning. The units are every character that means something, and the format's
-own markers, whole and half.
+Strategy: the starts put the parser into each state of a format: the beginning of the text, after an opening marker, in
+a name, in an argument, after a call, in reasoning. The units are all significant characters, and the format's own
+markers, whole and cut.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNITS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Reading:
-    """A format and a request, and outputs that it reads as calls."""
+    """A format, a request, and outputs with calls."""
 
     name: str
     format: Format
@@ -45,7 +45,7 @@ class Reading:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Outputs that are read as calls: written by hand, or by the format's grammar, which takes a while."""
+        """Outputs with calls: written by hand, or slowly by the format's grammar."""
         return self.written or _sampled(self)
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ def _sampled(reading: Reading) -> tuple[str, ...]:
 
 
 def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...]:
-    """Return answers that the format's grammar writes; at least one, be it empty."""
+    """Return answers written by the format's grammar; at least one, which may be empty."""
     turn = Turn(prompt="", format=format, request=request, prefill=begun)
     try:
         with warnings.catch_warnings():
@@ -88,7 +88,7 @@ def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...
 
 
 def attacks(reading: Reading) -> Iterator[tuple[str, str]]:
-    """Yield beginnings and units."""
+    """Yield pairs of a start and a unit."""
     units = (*_UNITS, *markers(reading.format))
     for start in _starts(reading):
         for unit in dict.fromkeys(units):
@@ -100,12 +100,12 @@ def attacks(reading: Reading) -> Iterator[tuple[str, str]]:
 
 
 def filled(start: str, unit: str, size: int) -> str:
-    """Return `start` and whole units after it, about `size` characters in all."""
+    """Return `start` followed by whole units, about `size` characters in total."""
     return start + unit * max(1, (size - len(start)) // len(unit))
 
 
 def markers(format: Format) -> list[str]:
-    """Return the format's markers, each whole and all but its last character."""
+    """Return the format's markers, each whole and without its last character."""
     tools = format.tools
     literals = [part for part in (*tools.function, *tools.arguments.entry) if not isinstance(part, Slot)]
     texts = [

@@ -1,4 +1,4 @@
-"""Formats that were written by hand, and outputs in them."""
+"""Handwritten grammars, and outputs in them."""
 
 from __future__ import annotations
 

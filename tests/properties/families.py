@@ -1,9 +1,9 @@
-"""One hand-made Format of each family of call syntaxes, with outputs as a model would write them.
+"""One handwritten Format for each family of call syntaxes, with outputs as a model would write them.
 
 All are rows of `tests/corpus/families.json`.
 
 Rules: the first output of a family is the standard one: the text `CONTENT`, then get_weather(city="Paris", days=3) and
-get_time(city="Rome"), or the first alone where a format has one call only. Markers are our own, in the families' styles.
+get_time(city="Rome"), or only the first call if a format allows one. Markers are our own, in the families' styles.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Family:
     outputs: tuple[str, ...]
     prompt: str = ""
     one_call: bool = False
-    """The standard output has the first call only."""
+    """True if the standard output has only the first call."""
     atomic: int = 0
-    """Characters of an argument that are held back on purpose: the id that names the call comes after it."""
+    """Number of characters of an argument that are held back on purpose, since the call's id comes after it."""
     markers: tuple[str, ...] = ()
     """Texts that mutations insert."""
 

@@ -1,4 +1,4 @@
-"""Random grammars of combinators, and texts that have a chance to match them."""
+"""Random grammars of combinators, and texts that may match them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _node(leaves: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 
 
 def grammars() -> st.SearchStrategy[Grammar]:
-    """Draw a grammar with two rules; some are left-recursive, which the compiler refuses."""
+    """Draw a grammar with two rules. Some are left-recursive, which the compiler rejects."""
     plain = _node(_leaves())
     tagged = st.builds(nodes.Tag, st.sampled_from([Role.CONTENT, Role.REASONING]), plain)
     root = _node(_leaves() | tagged)
@@ -55,7 +55,7 @@ def grammars() -> st.SearchStrategy[Grammar]:
 
 
 def text_for(grammar: Grammar, seed: int) -> str:
-    """Return a text that follows the grammar for a while, and then perhaps strays from it."""
+    """Return a text from the grammar, with up to two random changes."""
     chance = random.Random(seed)
     text = _walk(grammar.root, grammar, chance, 12)
     for _ in range(chance.choice((0, 0, 1, 2))):

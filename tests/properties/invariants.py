@@ -1,6 +1,6 @@
-"""Invariants of every parser and every text: assertions that take a text and feed it.
+"""Invariants of every parser and every text, as assertions that feed a text.
 
-Strategy: one reading at one chunking is checked by itself (`check_events`, `check_spans`); readings are then compared.
+Strategy: each reading is checked by itself (`check_events`, `check_spans`), then readings are compared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MakeParser = Callable[[], Parser]
 
 
 def check(make: MakeParser, text: str, *, seed: int = 0) -> Message:
-    """Assert that `text` is read the same at every chunking, completely, and in proper events; returns the message."""
+    """Assert that `text` is read the same at every chunking, completely, and in proper events. Return the message."""
     parser = _numbered(make)
     first = read(parser, text, [text])
     if not parser._format.cleans_content:
@@ -47,12 +47,12 @@ def check(make: MakeParser, text: str, *, seed: int = 0) -> Message:
 
 
 def _numbered(make: MakeParser) -> Parser:
-    """Return a new parser whose calls have the same ids in every reading."""
+    """Return a new parser that numbers its calls, so that ids are the same in every reading."""
     return make().copy(ids=numbered_id)
 
 
 def read(parser: Parser, text: str, chunks: list[str]) -> tuple[list[Event], Message]:
-    """Feed all chunks; returns the merged events and the message, both checked."""
+    """Feed all chunks and check the results. Return the merged events and the message."""
     events = fed(parser, chunks)
     check_events(events, parser.message)
     check_release(parser, events)
@@ -61,7 +61,7 @@ def read(parser: Parser, text: str, chunks: list[str]) -> tuple[list[Event], Mes
 
 
 def check_events(events: list[Event], message: Message) -> None:
-    """Assert that events come in order, each call's in its own, and that their deltas add up to `message`."""
+    """Assert that events are in order, also within each call, and that their deltas add up to `message`."""
     assert events[-1] == MessageFinished()
     assert MessageFinished() not in events[:-1]
     assert all(event.text for event in events if isinstance(event, ContentText | ReasoningText | ArgumentsText))
@@ -73,7 +73,7 @@ def check_events(events: list[Event], message: Message) -> None:
 
 
 def as_streamed(events: Iterable[Event], message: Message) -> Message:
-    """Return the message with reasoning that was streamed as content, because its start marker is missing, in the content again."""
+    """Return the message as it was streamed: reasoning whose start marker is missing is content again."""
     ends = [event.text for event in events if isinstance(event, Malformed) and event.ends_reasoning]
     if not ends:
         return message
@@ -82,7 +82,7 @@ def as_streamed(events: Iterable[Event], message: Message) -> Message:
 
 
 def check_release(parser: Parser, events: list[Event]) -> None:
-    """Assert that a call is given when it is complete or, where the policy says so, once it is named, whatever it becomes."""
+    """Assert that a call is sent when it's complete or, if the policy allows it, as soon as its name is known."""
     message, waits = parser.message, parser._machine.policy.tool_calls == "complete"
     ended = [event.status for event in events if isinstance(event, ToolCallFinished)]
     died = [event.call for event in events if isinstance(event, Malformed) and event.call]
@@ -91,7 +91,7 @@ def check_release(parser: Parser, events: list[Event]) -> None:
         assert set(ended) <= {"complete"}
         assert message.failed_calls == tuple(died)
         return
-    # A call too many is never given, and one that was cut off before its name cannot be.
+    # A call beyond the limit is never sent, and one that was cut off before its name can't be.
     assert all(parser._machine.request._one_call or not call.name for call in died)
     given = [call for call in message.tool_calls if call.status != "complete"]
     assert [call for call in message.failed_calls if call not in died] == given
@@ -114,9 +114,9 @@ def _check_call(events: list[Event], index: int, call: ToolCall) -> None:
 
 
 def accumulated(stream: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the message that deltas add up to in a client, which knows nothing of their fields.
+    """Return the message that a client assembles from deltas without knowing their fields.
 
-    Texts are joined, and the elements of a list belong to their `index`, as in OpenAI's own client.
+    Texts are joined, and list elements are matched by their `index`, as in OpenAI's own client.
     """
     message: dict[str, Any] = {"role": "assistant", "content": ""}
     for delta in stream:
@@ -152,18 +152,18 @@ def check_spans(parser: Parser, text: str) -> None:
 
 
 def check_content(parser: Parser, text: str) -> None:
-    """Assert that content is what the spans of content say; so the text of a call that died is there, once.
+    """Assert that content is the text under spans of content. So the text of a failed call is there once.
 
-    This holds where the prompt has begun no content, and the format cleans none.
+    This holds if the prompt has started no content, and the format doesn't clean content.
     """
     said = "".join(text[span.start : span.end] for span in parser.spans if span.role is Role.CONTENT)
     assert parser.message.content == said
 
 
 def check_strict(make: MakeParser, text: str, *, seed: int = 0, begun: int = 0) -> None:
-    """Assert that a strict reading is the same at every chunking; if it raises, at a place in the text.
+    """Assert that a strict reading is the same at every chunking, and that an error has a position in the text.
 
-    The place may also be in the last `begun` characters of the prompt.
+    The position may also be in the last `begun` characters of the prompt.
     """
     outcomes = [strictly(_numbered(make), chunks) for chunks in splits(text, seed)]
     assert [outcome for outcome in outcomes if outcome != outcomes[0]] == []
@@ -174,7 +174,7 @@ def check_strict(make: MakeParser, text: str, *, seed: int = 0, begun: int = 0) 
 
 
 def strictly(parser: Parser, chunks: list[str]) -> Message | tuple[int, str]:
-    """Return the message, or where a strict parser stops and what it expected there."""
+    """Return the message, or the position where a strict parser stops and what it expected there."""
     try:
         fed(parser, chunks)
     except ParseError as malformed:
@@ -183,7 +183,7 @@ def strictly(parser: Parser, chunks: list[str]) -> Message | tuple[int, str]:
 
 
 def check_copies(make: MakeParser, text: str, positions: list[int]) -> None:
-    """Assert that a parser copied at any position goes on like the original, and leaves the original alone."""
+    """Assert that a parser copied at any position continues like the original, and doesn't change the original."""
     expected = read(_numbered(make), text, [text])
     for at in positions:
         parser = _numbered(make)

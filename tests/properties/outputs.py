@@ -1,4 +1,4 @@
-"""Hypothesis strategies: outputs of a family as models break them, and texts made of its markers."""
+"""Hypothesis strategies: outputs of a family with typical errors of models, and texts made of its markers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORDS = (
     *("é", "🌍", "\x00", "\ud800", "null", "1.5", "True", "functions.now:0", '{"name": "now", "arguments": {}}'),
     *("x" * 5000, " " * 70, "\n" * 70, " " * 63, "0" * 300, "[" * 20, '{"a":' * 9),
 )
-"""Beside the markers: every character that means something, words that look like values, runs longer than any limit."""
+"""Additional texts: all significant characters, words that look like values, and runs longer than any limit."""
 
 
 def mutated(family: Family) -> st.SearchStrategy[str]:

@@ -1,4 +1,4 @@
-"""The promises of a parser hold for grammars made by hand as well: those of `by_hand`, and drawn ones."""
+"""The parser's guarantees hold for handwritten grammars, too: those of `by_hand`, and random ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECES = st.sampled_from(
 
 
 def broken(made: ByHand) -> st.SearchStrategy[str]:
-    """Draw an output with some pieces put into it, or instead of it."""
+    """Draw an output with some pieces inserted or replaced."""
 
     def put(parts: tuple[str, list[tuple[int, int, str]]]) -> str:
         text, changes = parts
@@ -35,7 +35,7 @@ def broken(made: ByHand) -> st.SearchStrategy[str]:
 
 @each
 def test_outputs_are_read_alike_at_every_chunking(made: ByHand) -> None:
-    """With and without the end of the turn, whole calls or not: every character is accounted for, once."""
+    """Every character is accounted for once, with or without the end of the turn, and for whole or partial calls."""
     for output in made.outputs:
         plain = check(made.parser, output)
         ended = check(made.parser, output + "<|end|>\n")
@@ -46,7 +46,7 @@ def test_outputs_are_read_alike_at_every_chunking(made: ByHand) -> None:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_broken_outputs_are_read_alike_at_every_chunking(made: ByHand, data: st.DataObject) -> None:
-    """Text that the grammar doesn't allow is content; strict parsers raise at one place, and copies go on alike."""
+    """Text that the grammar doesn't allow is content. Strict parsers raise at one place, and copies continue alike."""
     text = data.draw(broken(made))
 
     check(made.parser, text)
@@ -56,7 +56,7 @@ def test_broken_outputs_are_read_alike_at_every_chunking(made: ByHand, data: st.
 
 @each
 def test_what_is_generated_is_read(made: ByHand) -> None:
-    """Samples are read strictly, and every call in them is whole."""
+    """Samples are accepted by a strict parser, and every call in them is complete."""
     turn = Turn(prompt="", format=FORMAT, request=REQUEST, grammar=made.grammar)
     for seed in range(25):
         parser = made.parser(strict=True)
@@ -69,7 +69,7 @@ def test_what_is_generated_is_read(made: ByHand) -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(grammars(), st.integers(0, 1 << 30))
 def test_drawn_grammars_keep_the_promises(grammar: Grammar, seed: int) -> None:
-    """Any text is read alike at every chunking, without loss, and a strict parser raises at one place."""
+    """Any text is read the same at every chunking, without loss, and a strict parser raises at one place."""
     try:
         Parser(FORMAT, REQUEST, grammar=grammar)
     except GrammarError:
@@ -81,7 +81,7 @@ def test_drawn_grammars_keep_the_promises(grammar: Grammar, seed: int) -> None:
 
 
 def test_text_that_is_final_is_forgotten() -> None:
-    """A parser of a grammar with cuts holds no more at the end of a long answer than at the end of a short one."""
+    """A parser of a grammar with cuts stores no more after a long answer than after a short one."""
     sizes = []
     for times in (3, 300):
         parser = LINES.parser()

@@ -1,4 +1,4 @@
-"""The machine reads any grammar of combinators as the naive recogniser does, at every chunking."""
+"""The machine reads any grammar of combinators like the naive recogniser, at every chunking."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unrender.testing import numbered_id
 from unrender.types import Request
 
 TEXTS = 5
-"""Texts for each grammar."""
+"""Number of texts for each grammar."""
 _TEXTS = ("content", "reasoning")
 
 
@@ -30,9 +30,9 @@ Match = tuple[int, tuple[tuple[str, str], ...]]
 
 
 class Recogniser:
-    """A naive recogniser: what the machine must agree with, in as few lines as it takes.
+    """A naive recogniser, the reference for the machine, in as few lines as possible.
 
-    It matches by plain recursion; `cuts` counts the cuts that were passed outside lookaheads and atoms.
+    It matches by plain recursion. `cuts` counts the cuts passed outside lookaheads and atoms.
     """
 
     def __init__(self, rules: Mapping[str, Node], text: str) -> None:
@@ -115,13 +115,13 @@ class Recogniser:
 
 
 def recognise(grammar: Grammar, text: str) -> tuple[tuple[str, str], ...] | None:
-    """Return the tagged texts of an answer that the grammar matches whole; None when it does not."""
+    """Return the tagged texts of an answer that matches the grammar completely; None if it doesn't match."""
     found = Recogniser(grammar.rules, text).match(nodes.Sequence((grammar.root, nodes.End())), 0)
     return found and found[1]
 
 
 def program(grammar: Grammar) -> Program | None:
-    """Compile the grammar; None where the compiler refuses it, which it does for left recursion alone."""
+    """Compile the grammar; None if the compiler rejects it, which happens only for left recursion."""
     try:
         return compile_combinators(grammar)
     except GrammarError as error:
@@ -144,7 +144,7 @@ def read(program: Program, chunks: list[str]) -> list[Any]:
 
 
 def tagged(found: list[Any]) -> str | list[tuple[str, str]]:
-    """Return the text of each stretch of content and reasoning; "" when it does not match."""
+    """Return the text of each stretch of content and reasoning; "" if the text doesn't match."""
     parts: list[tuple[str, str]] = []
     for item in found:
         match item:
@@ -156,7 +156,7 @@ def tagged(found: list[Any]) -> str | list[tuple[str, str]]:
 
 
 def joined(parts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Join neighbouring texts, which chunks cut differently."""
+    """Join adjacent texts, since chunks split them differently."""
     whole: list[tuple[str, str]] = []
     for role, text in parts:
         if role not in _TEXTS:
@@ -185,7 +185,7 @@ def check(grammar: Grammar, seed: int) -> None:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(grammars(), st.integers(0, 1 << 30))
 def test_the_machine_agrees_with_the_recogniser(grammar, seed):
-    """The match, and the text of every tag, are the same in every chunking."""
+    """The match and the text of every tag agree with the recogniser."""
     check(grammar, seed)
 
 
@@ -194,5 +194,5 @@ def test_the_machine_agrees_with_the_recogniser(grammar, seed):
 @settings(max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(grammars(), st.integers(0, 1 << 30))
 def test_the_machine_agrees_with_the_recogniser_at_length(grammar, seed):
-    """The same for 10^5 pairs of grammar and text."""
+    """The machine agrees with the recogniser for 10^5 pairs of grammar and text."""
     check(grammar, seed)

@@ -1,8 +1,8 @@
-"""Text leaves the parser as soon as nothing can change its meaning any more.
+"""Text leaves the parser as soon as its meaning is certain.
 
-Rules: hold-back is what has been fed less what is final, in characters, after each single character. What begins a call,
-up to its name, may turn out to be text: that is the one atomic region; a value whose type hangs on its text is another.
-So it is where calls are given as they are written; by default all of a call may turn out to be text, and is held.
+Rules: hold-back is the number of characters fed but not yet final, after each single character. By default, a whole
+call may turn out to be text, so it's held back. If calls are streamed, only a call's start is held back, up to its
+name. So is a value whose type depends on its text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où�
 
 
 def held_back(parser: Parser, text: str) -> list[int]:
-    """Feed `text` character by character; returns the hold-back after each."""
+    """Feed `text` character by character; return the hold-back after each."""
     held = []
     for fed, character in enumerate(text, 1):
         parser.feed(character)
@@ -31,12 +31,12 @@ def held_back(parser: Parser, text: str) -> list[int]:
 
 
 def opening(family: Family) -> str:
-    """Return what is between content and the first argument's first letter."""
+    """Return the text between the content and the first letter of the first argument."""
     return family.outputs[0].partition(CONTENT)[2].partition("Paris")[0]
 
 
 def in_content(family: Family) -> Parser:
-    """Return a parser that has read the beginning of the standard output, into its content."""
+    """Return a parser that has read the start of the standard output, up to its content."""
     parser = Parser(family.format, REQUEST, prompt=family.prompt)
     parser.feed(family.outputs[0].partition(CONTENT)[0] + CONTENT)
     return parser
@@ -46,9 +46,10 @@ def in_content(family: Family) -> Parser:
 def test_no_more_is_held_than_the_opening_of_a_call(
     family: Family, record_property: Callable[[str, object], None]
 ) -> None:
-    """In a standard output what is held back is at most what opens a call, its name included.
+    """In a standard output, at most the start of a call is held back, up to its name.
 
-    There is no content before the calls: with it, whitespace between them waits until it is known whether more follows.
+    The output has no content before the calls. Otherwise, whitespace between them waits until it's known whether more
+    follows.
     """
     output = family.outputs[0].replace(CONTENT, "")
     held = held_back(Parser(family.format, REQUEST, prompt=family.prompt, policy=AS_WRITTEN), output)
@@ -60,7 +61,7 @@ def test_no_more_is_held_than_the_opening_of_a_call(
 
 @each_family
 def test_a_call_is_held_until_it_is_complete(family: Family) -> None:
-    """By default; then all of it comes at once, and text around it is held no longer than a beginning of a call."""
+    """By default, a call's events come together once the call is complete."""
     output = family.outputs[0]
     parser = Parser(family.format, REQUEST, prompt=family.prompt)
     told = [[event for event in parser.feed(character) if isinstance(event, OF_CALLS)] for character in output]
@@ -74,7 +75,7 @@ def test_a_call_is_held_until_it_is_complete(family: Family) -> None:
 
 @each_family
 def test_prose_is_not_held_at_all(family: Family) -> None:
-    """While tools are offered, content leaves the parser character by character, save what may begin a call."""
+    """With tools, content leaves the parser by character, except for a character that may start a call."""
     parser = in_content(family)
     prose = PROSE.replace("\n", " ")
 
@@ -83,7 +84,7 @@ def test_prose_is_not_held_at_all(family: Family) -> None:
 
 @each_family
 def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> None:
-    """A long string argument streams: never more is held than the marker that could end it."""
+    """A long string argument streams. At most its possible end marker is held back."""
     before = family.outputs[0].partition("Paris")[0]
     parser = Parser(family.format, REQUEST, prompt=family.prompt)
     parser.feed(before)
@@ -100,7 +101,7 @@ def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> No
 
 @pytest.mark.parametrize("name", ["note", "unheard_of"])
 def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> None:
-    """A value that may be null or a number is held; as soon as it can only be text, it streams."""
+    """A value that may be null or a number is held back. It streams as soon as it can only be text."""
     parser = Parser(TAGGED.format, REQUEST, policy=AS_WRITTEN)
     parser.feed(f"<tool_call>\n<function=now>\n<parameter={name}>\n")
 
@@ -108,7 +109,7 @@ def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> 
 
 
 def test_arguments_before_the_name_wait_for_it() -> None:
-    """Arguments that come before the name are given with it: nobody can be told whose they are."""
+    """Arguments before the name are sent together with the name, since clients need the name first."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=AS_WRITTEN)
 
     waiting = parser.feed('<tool_call>{"arguments": {"city": "Rome"}, "name": ')
@@ -119,7 +120,7 @@ def test_arguments_before_the_name_wait_for_it() -> None:
 
 
 def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
-    """A call inside reasoning counts or not as soon as reasoning goes on, or the output ends."""
+    """A call inside reasoning is decided as soon as reasoning continues or the output ends."""
     parser = Parser(COUNTED.format, REQUEST)
 
     assert parser.feed("<think>So<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>")[1:] == []
@@ -127,7 +128,7 @@ def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
 
 
 def test_a_fence_without_a_line_break_does_not_hold_the_answer_back() -> None:
-    """An answer in JSON may be on the fence's own line: it streams like any other."""
+    """A JSON answer on the same line as the fence streams like any other."""
     parser = Parser(JSON_ENVELOPE.format, Request(response_schema={"type": "object"}))
 
     events = [parser.feed(character) for character in '```json {"a": 1}']

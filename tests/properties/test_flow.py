@@ -1,4 +1,4 @@
-"""Text that takes the fast path comes out exactly as the machine would have read it, chunk by chunk."""
+"""Text on the fast path gives exactly the machine's result, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stepwise(Parser):
 def readings(
     family: Family, seed: int, kind: type[Parser], text: str
 ) -> Iterator[tuple[list[Event], int, tuple[Span, ...]]]:
-    """Yield what a parser says after each chunk: its events, and what is settled."""
+    """Yield a parser's events and final position after each chunk."""
     random = Random(seed)
     policy = Policy(tool_calls=random.choice(RELEASES))
     request = random.choice(REQUESTS)
@@ -52,7 +52,7 @@ def check(family: Family, text: str, seed: int) -> None:
 
 @each_family
 def test_outputs_are_read_as_step_by_step(family):
-    """Long values, and prose with beginnings of markers, leave in the same chunks with the same positions."""
+    """Long values, and prose with partial markers, leave in the same chunks with the same positions."""
     for seed, output in enumerate(family.outputs):
         longer = output.replace("Paris", PROSE.replace('"', "'").replace("\\", "") * 3).replace(
             "Let me see.", PROSE * 3
@@ -66,7 +66,7 @@ def test_outputs_are_read_as_step_by_step(family):
 @settings(max_examples=settings.get_profile(settings.get_current_profile_name()).max_examples // 3)
 @given(data=st.data())
 def test_broken_outputs_are_read_as_step_by_step(family, data):
-    """Whatever a model breaks, no chunk says more, less, earlier or later."""
+    """For broken outputs, too, each chunk gives the same events at the same time."""
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check(family, text, data.draw(st.integers(0, 999)))
@@ -74,7 +74,7 @@ def test_broken_outputs_are_read_as_step_by_step(family, data):
 
 @pytest.mark.parametrize("family", [JSON_ENVELOPE, TAGGED], ids=str)
 def test_most_of_a_long_answer_goes_straight_through(family):
-    """The machine sees the ends of long texts and values, not their middle: what makes a chunk cheap is at work."""
+    """The machine reads the ends of long texts and values, but not their middle, which makes chunks cheap."""
     text = (
         family.outputs[0]
         .replace("Paris", "a city, with < and , in it " * 40)
@@ -93,7 +93,7 @@ def test_most_of_a_long_answer_goes_straight_through(family):
 
 @pytest.mark.parametrize("size", [1, 3, 4])
 def test_copies_in_mid_flow_go_their_own_ways(size):
-    """A copy, a pickle's twin and a saved state go on from where the chunk left off, half a marker included."""
+    """A copy, a deep copy and a restored parser each continue after the chunk, even inside a marker."""
     text = JSON_ENVELOPE.outputs[0].replace("Let me see.", "a < b <th and <tool_c, so. " * 4)
     whole = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
     fed_only(whole, [text])

@@ -1,8 +1,8 @@
-"""Work and memory grow with the output, and no faster: shown by counting, on texts made to hurt.
+"""Work and memory grow linearly with the output, measured by counting, on texts designed to be slow.
 
-Strategy: instructions are counted (`Parser.steps`); the work inside an instruction is bounded by what is buffered, so the
-buffer is measured as well. No count sees inside a regex or a slice, so time is compared as well: of a text's second half with
-its first, and of twice a text with the text, in processor time, at the best of some measurements.
+Strategy: instructions are counted (`Parser.steps`). The work of one instruction is limited by the buffer, so the buffer
+is measured as well. Counting misses work inside a regex or a slice, so processor time is compared as well: the second
+half of a text with the first, and twice a text with the text. The best of several measurements counts.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from unrender import Parser
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 CHOSEN = 2
-"""Attacks on each format; the hunt in `tests/hunting/outputs.py` tries all of them."""
+"""Number of attacks on each format. The hunt in `tests/hunting/outputs.py` tries all of them."""
 SIZE = 7_500
 WHOLE = 40_000
 ENOUGH = 0.05
-"""Seconds that can be told from noise: a shorter text will do where it takes as long."""
+"""Seconds that stand out from noise. A shorter text is enough if it takes this long."""
 STEPS_PER_CHARACTER = 12
 BUFFERED = 1_500
-"""More than any marker, name or number that is waited for, in characters."""
+"""Maximum hold-back in characters, longer than any marker, name or number."""
 GROWTH = 2.3
 TRIES = 10
 NOISE = 0.003
-"""Seconds that say nothing."""
+"""Seconds that may be noise."""
 
 
 @pytest.fixture(autouse=True)
 def no_collection() -> Iterator[None]:
-    """Keep the garbage collector from being timed."""
+    """Disable the garbage collector during measurements."""
     gc.disable()
     yield
     gc.enable()
 
 
 def chosen(reading: Reading, seed: int) -> list[tuple[str, str]]:
-    """Return some of the attacks on a format: each format has its own, and over all formats all kinds come up."""
+    """Return a sample of a format's attacks. Samples differ, so all kinds occur over all formats."""
     found = list(attacks(reading))
     return Random(f"{reading.name} {seed}").sample(found, min(len(found), CHOSEN))
 
 
 def halves(reading: Reading, text: str, chunk: int) -> tuple[float, float]:
-    """Feed `text`; returns the seconds that its first half took, and its second half. Steps and buffer are bounded."""
+    """Feed `text`; return the seconds for its first half and its second half. Steps and buffer are checked."""
     parser = reading.parser()
     seconds, middle = [], (len(text) + BUFFERED) // 2
-    # What is held back may grow up to its bound first.
+    # The hold-back may first grow up to its limit.
     for part in (text[:BUFFERED], text[BUFFERED:middle], text[middle:]):
         start = time.process_time()
         for piece in pieces(part, chunk):
@@ -68,12 +68,12 @@ def halves(reading: Reading, text: str, chunk: int) -> tuple[float, float]:
 
 
 def waiting(parser: Parser) -> int:
-    """Return how many characters the next chunk is looked at with."""
+    """Return the number of characters that the parser examines with the next chunk."""
     return len(parser._machine.buffer) - parser._machine.at + len(parser._tail)
 
 
 def whole(reading: Reading, text: str) -> float:
-    """Return the seconds that `text` takes in one piece."""
+    """Return the seconds that `text` takes in one chunk."""
     parser = reading.parser()
     start = time.process_time()
     fed(parser, [text])
@@ -81,7 +81,7 @@ def whole(reading: Reading, text: str) -> float:
 
 
 def doubles(measure: Callable[[], tuple[float, float]], most: float) -> bool:
-    """Return whether the second of two costs is at most `most` times the first, at the best of some measurements."""
+    """Return whether the second of two costs is at most `most` times the first, in the best of several measurements."""
     first = second = float("inf")
     for _ in range(TRIES):
         one, other = measure()
@@ -95,12 +95,12 @@ def doubles(measure: Callable[[], tuple[float, float]], most: float) -> bool:
 @pytest.mark.parametrize("chunk", [1, 4])
 @each_reading
 def test_twice_the_text_in_small_pieces_costs_twice(reading: Reading, chunk: int) -> None:
-    """Whatever came before, the second half of a text costs what the first did, and no more text is kept."""
+    """The second half of a text costs as much as the first half, and the buffer doesn't grow."""
 
     def grows(attack: tuple[str, str], size: int) -> bool:
         return not doubles(partial(halves, reading, filled(*attack, size), chunk), GROWTH - 1)
 
-    # What grows faster than the text does so all the more when there is more of it; a busy machine does not.
+    # Faster growth is even clearer with more text; the noise of a busy machine isn't.
     slow = [attack for attack in chosen(reading, chunk) if grows(attack, SIZE) and grows(attack, 4 * SIZE)]
 
     assert slow == []
@@ -109,20 +109,20 @@ def test_twice_the_text_in_small_pieces_costs_twice(reading: Reading, chunk: int
 @pytest.mark.few(24)
 @each_reading
 def test_twice_the_text_in_one_piece_costs_twice(reading: Reading) -> None:
-    """A text that is fed whole is not looked at again, and what is left of it is not copied."""
+    """A text fed in one chunk isn't read again, and its rest isn't copied."""
 
     def grows(attack: tuple[str, str], size: int) -> bool:
         return not doubles(partial(both, reading, *attack, size), GROWTH)
 
     sized = [(attack, long_enough(reading, *attack)) for attack in chosen(reading, 0)]
 
-    # What grows faster than the text does so all the more when there is more of it.
+    # Faster growth is even clearer with more text.
     assert [attack for attack, size in sized if grows(attack, size) and grows(attack, 4 * size)] == []
 
 
 def long_enough(reading: Reading, start: str, unit: str) -> int:
-    """Return how many characters of an attack are worth timing: as few as take `ENOUGH`, and no more than `WHOLE`."""
-    # A "/" that begins a call takes 75 µs: 40,000 of them are three seconds, and show no more than 5,000 do.
+    """Return the size of an attack that is worth timing: long enough to take `ENOUGH`, and at most `WHOLE`."""
+    # A "/" that starts a call takes 75 µs. 40,000 of them take three seconds and show no more than 5,000.
     size = WHOLE // 8
     while size < WHOLE and whole(reading, filled(start, unit, size)) < ENOUGH:
         size *= 2
@@ -130,14 +130,14 @@ def long_enough(reading: Reading, start: str, unit: str) -> int:
 
 
 def both(reading: Reading, start: str, unit: str, size: int) -> tuple[float, float]:
-    """Return what an attack of `size` characters costs in one piece, and one of twice as many."""
-    # One wide character makes copies of the rest four times as expensive.
+    """Return the costs of an attack of `size` characters and of twice as many, each in one chunk."""
+    # A single wide character makes copies of the rest four times as expensive.
     short, long = (filled(start, unit, characters) + "🌍" for characters in (size, 2 * size))
     return whole(reading, short), whole(reading, long)
 
 
 def test_a_held_call_is_not_copied_with_each_chunk() -> None:
-    """However much is held back until a call in reasoning is decided, the next chunk costs the same."""
+    """The next chunk costs the same, however much text waits for the end of a call in reasoning."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST)
     parser.feed('<think>\n<tool_call>\n{"name": "now", "arguments": {"city": "')
 
@@ -147,7 +147,7 @@ def test_a_held_call_is_not_copied_with_each_chunk() -> None:
 
 
 def test_what_breaks_off_is_read_again_a_bounded_number_of_times() -> None:
-    """A thousand calls in open reasoning are reasoning when text follows, and are not tried one after the other."""
+    """A thousand calls inside reasoning are reasoning if text follows, and aren't tried one after the other."""
     call = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>\n'
     steps = []
     for count in (500, 1000):
@@ -162,7 +162,7 @@ def test_what_breaks_off_is_read_again_a_bounded_number_of_times() -> None:
 
 @pytest.mark.parametrize("place", ["city", "note", "days", "unheard_of", "options", "tags"])
 def test_a_huge_argument_costs_its_length(place: str) -> None:
-    """A megabyte in one argument, whatever its type, takes a few seconds at most in chunks, and is all there."""
+    """A megabyte in one argument of any type takes a few seconds at most in chunks, and is complete."""
     body = "lorem ipsum " * 87_000
     end = "\n</function>\n</tool_call>"
     parser = Parser(TAGGED.format, REQUEST)
@@ -174,7 +174,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
 
 
 def test_nesting_is_bounded() -> None:
-    """A million brackets end in a failed call, not in a deep recursion."""
+    """A million brackets end in a failed call, without deep recursion."""
     parser = Parser(TYPED.format, REQUEST)
     parser.feed('<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">')
 
@@ -186,7 +186,7 @@ def test_nesting_is_bounded() -> None:
 
 
 def test_nothing_but_the_message_grows() -> None:
-    """However much text a parser has read, between two pieces it keeps no more of it than a marker's length."""
+    """Between two chunks, the parser stores no more text than a marker's length, however much it has read."""
     parser = Parser(TAGGED.format, REQUEST)
     sizes = []
 

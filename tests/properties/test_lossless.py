@@ -1,4 +1,4 @@
-"""Nothing is lost, and every way of feeding says the same, for Formats of all origins and texts of all kinds."""
+"""Nothing is lost, and every way of feeding gives the same result, for all kinds of Formats and texts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from unrender.testing import numbered_id
 
 SEEDS = 12
 FORMATS = 8
-"""Formats for each seed."""
+"""Number of Formats for each seed."""
 LONGEST = 120
-"""Longest answer whose beginnings are read, in characters."""
+"""Maximum length of an answer whose prefixes are read, in characters."""
 BEGINNINGS = 30
-"""Number of beginnings; over all formats, all kinds come up."""
+"""Number of prefixes. All kinds occur over all formats."""
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_drawn_texts_obey_the_judge(seed: int) -> None:
-    """Of each Format some texts; `scripts/hunt.py --only lossless` tries as many as there is time for."""
+    """Texts of random Formats pass the judge; `scripts/hunt.py --only lossless` tries as many as time allows."""
     random = Random(seed)
     for _ in range(FORMATS):
         try:
@@ -41,7 +41,7 @@ def test_drawn_texts_obey_the_judge(seed: int) -> None:
 @pytest.mark.few(40)
 @pytest.mark.parametrize("name", lossless.names())
 def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
-    """Fed, given with the end, parsed at once, and read by a restored parser."""
+    """Each prefix of an answer is read the same when fed, passed to `finish`, parsed at once, or restored."""
     format = Format.from_dict(lossless.known(name))
     turn = turn_of(format, "".join(format.turn.headers[:1]) + format.turn.prefill, lossless.OFFERED)
     text = max(lossless.samples(turn), key=len)[:LONGEST]
@@ -65,7 +65,7 @@ def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
 
 
 def test_a_failure_can_be_replayed() -> None:
-    """A kept failure has all that a replay needs: the Format, the prompt, the tools and the text."""
+    """A stored failure contains everything for a replay: the Format, the prompt, the tools and the text."""
     subject = lossless.Subject.of(Format().to_dict(), None, True)
     case = {"prompt": "", "offers": True, "text": "Hi", "seed": 0, "format": subject.format.to_dict()}
 

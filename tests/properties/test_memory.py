@@ -1,7 +1,8 @@
-"""Earlier work of a process changes no result: each step of a shuffled session gives what it gives in a fresh process.
+"""Earlier work in a process changes no result: steps in a shuffled session give the results of a fresh process.
 
-A session runs in a process of its own, with half of its templates cached on disk, in one of the `WAYS`: in turn, in threads, or in a
-forked child whose parent's threads are at work; with a vandal, which changes whatever it is given as far as it lets itself be changed.
+A session runs in its own process, with half of its templates cached on disk, in one of the `WAYS`: in sequence, in
+threads, or in a forked child whose parent has busy threads. A vandal may also modify all arguments and results as far
+as possible.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Step = tuple[str, str]
 
 
 def results(steps: list[Step], way: str, cache: Path | None = None, *, vandal: bool = False) -> list[str]:
-    """Return what the steps give in a new process."""
+    """Return the results of the steps in a new process."""
     asked = json.dumps({"steps": steps, "way": way, "vandal": vandal})
     run = subprocess.run(
         [sys.executable, str(TESTS / "remembering.py")],
@@ -43,7 +44,7 @@ def results(steps: list[Step], way: str, cache: Path | None = None, *, vandal: b
 
 
 def differing(steps: list[Step], expected: dict[Step, str], folder: Path, *, seed: int) -> list[str]:
-    """Return the steps that give something else in some session than in a fresh process."""
+    """Return the steps whose result in a session differs from a fresh process."""
     drawn = random.Random(seed)
     kept = [path for path in sorted({path for path, _ in steps}) if drawn.random() < 0.5]
     found = []
@@ -67,7 +68,7 @@ def _about(expected: str, found: str) -> str:
 
 
 def test_a_session_gives_what_fresh_processes_give(tmp_path):
-    """A few templates, and a few things to do with each."""
+    """A session with a few operations on two templates gives the results of fresh processes."""
     drawn = random.Random(22)
     steps = [
         (str(path), operation)
@@ -83,7 +84,7 @@ def test_a_session_gives_what_fresh_processes_give(tmp_path):
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("part", range(12))
 def test_every_template_and_operation(tmp_path, part):
-    """All templates at hand, all operations, three seeds."""
+    """All available templates and all operations give the results of fresh processes, for three seeds."""
     paths = random.Random(0).sample(ALL, len(ALL))[part::12]
     steps = [(str(path), operation) for path in paths for operation in remembering.OPERATIONS]
     expected = dict(zip(steps, results(steps, "fresh"), strict=True))
@@ -96,7 +97,7 @@ OLD = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assis
 
 @pytest.mark.parametrize("operation", ["described", "verified"])
 def test_what_is_found_on_disk_breaks_nothing_after_it(tmp_path, operation):
-    """A template that is analysed after one from disk was used, whatever that loaded first."""
+    """After a cached template from disk was used, other templates are analysed correctly."""
     for name, source in (("old", OLD), ("new", f"{OLD} ")):
         (tmp_path / name).write_text(source, encoding="utf-8")
     old, new = str(tmp_path / "old"), str(tmp_path / "new")
@@ -108,7 +109,7 @@ def test_what_is_found_on_disk_breaks_nothing_after_it(tmp_path, operation):
 
 
 def test_what_is_handed_out_is_out_of_reach_of_caches(tmp_path):
-    """Everything that can be reached from arguments and results is changed; later results are those of a fresh process."""
+    """The vandal changes everything reachable from arguments and results, but later results don't change."""
     path = TESTS / "templates" / "tagged-repr.jinja"
     steps = [(str(path), operation) for operation in QUICK]
 
@@ -118,7 +119,7 @@ def test_what_is_handed_out_is_out_of_reach_of_caches(tmp_path):
 
 
 def test_the_vandal_reaches_what_it_should():
-    """It finds lists and dicts in arguments, in results, and in what their properties and methods give."""
+    """The vandal finds lists and dicts in arguments, in results, and in their properties and methods."""
     held = remembering.Held()
     template = held.got(ChatTemplate.from_file(OWN[0]))
     turn = remembering._turn(template, held, tools=remembering.TOOLS)

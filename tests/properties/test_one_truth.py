@@ -1,6 +1,6 @@
-"""A stream and a whole answer agree: under both policies for calls, at every chunking, for whatever breaks.
+"""A stream and a whole answer agree under both policies for calls, at every chunking, for any broken text.
 
-Rules: the judge is what a client does with deltas, and the roles of characters; it knows nothing of how a call is read.
+Rules: the judge uses a client's added-up deltas and the roles of characters. It doesn't know how a call is read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ each_release = pytest.mark.parametrize("release", RELEASES)
 few = settings(max_examples=12)
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 SAID = (Role.CONTENT, Role.REASONING, Role.ARGUMENT, Role.NAME, Role.MARKER)
-"""Roles of text that is in a message. Of `{"name": "f", "args": {…}}` the field that turns out to be the arguments is a marker."""
+"""Roles of text in the message. In `{"name": "f", "args": {…}}`, the key of the arguments is a marker."""
 NEEDLES = ("Paris", "Rome")
 
 
@@ -39,14 +39,15 @@ def maker(family: Family, release: CallRelease) -> MakeParser:
 
 
 def roles(parser: Parser) -> list[Role]:
-    """Return the role of each character that has one."""
+    """Return the role of each final character."""
     return [span.role for span in parser.spans for _ in range(span.start, span.end)]
 
 
 def check_final(make: MakeParser, chunks: list[str]) -> None:
-    """Assert that a character keeps the role that it was given first.
+    """Assert that a character keeps its first role.
 
-    At the end of the answer only, content before a closer that was reported to end reasoning becomes reasoning.
+    The exception is the end of the answer: content before a closing marker that was reported to end reasoning becomes
+    reasoning.
     """
     parser, before, split = make(), list[Role](), 0
     for chunk in (*chunks, None):
@@ -63,7 +64,7 @@ def check_final(make: MakeParser, chunks: list[str]) -> None:
 
 
 def check_said_once(parser: Parser, text: str) -> None:
-    """Assert that no stretch of the text is given twice, e.g. in a call and again in the content."""
+    """Assert that no stretch of text occurs twice, such as in a call and again in the content."""
     message, kept = parser.message, dict.fromkeys(SAID, "")
     for span in parser.spans:
         if span.role in kept:
@@ -77,7 +78,7 @@ def check_said_once(parser: Parser, text: str) -> None:
 @each_family
 @each_release
 def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: CallRelease) -> None:
-    """Cut off after any character, what was streamed adds up to the message, and nothing is said twice."""
+    """Cut off after any character, the streamed parts add up to the message, and nothing occurs twice."""
     output = family.outputs[0]
     for end in range(len(output)):
         parser = maker(family, release)()
@@ -92,7 +93,7 @@ def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: Call
 @few
 @given(data=st.data())
 def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data: st.DataObject) -> None:
-    """Deltas, as a client adds them up, are the message at every chunking; content is what has the role of content."""
+    """Deltas, as a client adds them up, equal the message at every chunking. Content is the text with that role."""
     text = data.draw(mutated(family))
     make = maker(family, release)
 
@@ -106,7 +107,7 @@ def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data
 @few
 @given(data=st.data())
 def test_only_complete_calls_are_told_of(family: Family, data: st.DataObject) -> None:
-    """By default: a call's events come together, with its last character, and its end says that it is complete."""
+    """By default, a call's events come together with its last character, and the last event marks it as complete."""
     text, size = data.draw(mutated(family)), data.draw(st.integers(1, 9))
     parser = maker(family, "complete")()
 
@@ -121,9 +122,9 @@ def test_only_complete_calls_are_told_of(family: Family, data: st.DataObject) ->
 @few
 @given(data=st.data())
 def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) -> None:
-    """They differ in when a call is given, and in where a failed one is; not in what a call is, nor in what is reported.
+    """Both policies give the same calls and reports. Only the time of a call and the place of a failed one differ.
 
-    A call is repaired only as long as nothing of it was given, so repairs are left out.
+    A call is repaired only before any of it was sent, so repairs are turned off.
     """
     text = data.draw(mutated(family))
     found = []
@@ -144,7 +145,7 @@ def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) 
 @few
 @given(data=st.data())
 def test_a_role_that_was_given_stays(family: Family, release: CallRelease, data: st.DataObject) -> None:
-    """Spans only grow: what is settled is final, whatever becomes of the call that is being read."""
+    """Spans only grow. Final text keeps its role, whatever happens to the current call."""
     text, size = data.draw(mutated(family)), data.draw(st.integers(1, 9))
 
     check_final(maker(family, release), pieces(text, size))
@@ -156,7 +157,7 @@ def test_a_role_that_was_given_stays(family: Family, release: CallRelease, data:
 @few
 @given(data=st.data())
 def test_a_parser_goes_on_anywhere(family: Family, release: CallRelease, data: st.DataObject) -> None:
-    """Copied, or restored from its state, in the middle of whatever breaks."""
+    """A parser copied or restored inside broken text continues like the original."""
     text = data.draw(mutated(family))
     positions = data.draw(st.lists(st.integers(0, len(text)), max_size=3))
     make = maker(family, release)
@@ -170,7 +171,7 @@ def test_a_parser_goes_on_anywhere(family: Family, release: CallRelease, data: s
 def check_restored(
     make: MakeParser, text: str, positions: list[int], restore: Callable[[dict[str, object]], Parser]
 ) -> None:
-    """Assert that a parser restored at any position says what the original says, then and to the end."""
+    """Assert that a parser restored at any position gives the original's result, then and at the end."""
     for at in positions:
         parser = make()
         before = parser.feed(text[:at])
@@ -184,7 +185,7 @@ def check_restored(
 @each_grammar
 @each_release
 def test_an_answer_in_a_grammar_made_by_hand_is_one_truth(by_hand: ByHand, release: CallRelease) -> None:
-    """Cut off somewhere, or with a character missing: as in a format's grammar."""
+    """In a handwritten grammar, too, an answer that is cut off or lacks a character streams its message."""
     policy = Policy(tool_calls=release)
 
     def make() -> Parser:

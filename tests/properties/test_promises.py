@@ -1,4 +1,4 @@
-"""The parser's promises over every family of formats: one reading, whatever the chunks; total; lossless; resumable."""
+"""The parser's guarantees for every family: one reading at any chunking, no errors, no loss, resumable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def maker(family: Family, *, strict: bool = False, request: Request = REQUEST) -
 
 @each_family
 def test_the_standard_output_means_the_standard_message(family: Family) -> None:
-    """Text and calls written as the format says are read back exactly, strictly too, at every chunking."""
+    """Text and calls in the format's own spelling are read back exactly at every chunking, even by a strict parser."""
     calls = [("get_weather", '{"city": "Paris", "days": 3}'), ("get_time", '{"city": "Rome"}')]
 
     for strict in (False, True):
@@ -38,7 +38,7 @@ def test_the_standard_output_means_the_standard_message(family: Family) -> None:
 
 @each_family
 def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
-    """Events, message, deltas and spans do not depend on the chunks, with the tools known or not."""
+    """Events, message, deltas and spans don't depend on the chunks, with the tools known or unknown."""
     for output in family.outputs:
         check(maker(family), output)
         check(maker(family, request=ANY_TOOL), output)
@@ -48,7 +48,7 @@ def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
 @each_family
 @given(data=st.data())
 def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
-    """Markers in any order are read without an error and without a gap, at any chunking, also when any name is a tool."""
+    """Markers in any order are read without error or gap at any chunking, even if any name is a tool."""
     text = data.draw(jumbled(family))
 
     check(maker(family), text)
@@ -59,7 +59,7 @@ def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataO
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
-    """A strict parser reads a text or raises `ParseError`, at the same place at every chunking."""
+    """A strict parser reads a text or raises `ParseError` at the same place at every chunking."""
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check_strict(maker(family, strict=True), text)
@@ -67,7 +67,7 @@ def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.D
 
 @each_family
 def test_a_copy_at_every_position_goes_on_like_the_original(family: Family) -> None:
-    """There is no position in a real output at which a copy is not complete."""
+    """A copy is complete at every position of a real output."""
     output = family.outputs[0]
 
     check_copies(maker(family), output, list(range(len(output) + 1)))
@@ -75,7 +75,7 @@ def test_a_copy_at_every_position_goes_on_like_the_original(family: Family) -> N
 
 @each_family
 def test_a_parser_pickles_at_every_position(family: Family) -> None:
-    """A parser that went through pickle in the middle of an output reads on as if nothing had happened."""
+    """A parser pickled inside an output continues like the original."""
     output = family.outputs[0]
     expected = read(maker(family)(), output, [output])
 

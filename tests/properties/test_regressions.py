@@ -1,4 +1,4 @@
-"""Inputs that fuzzing and hunting once found stay fixed: `fuzz/regressions/`, one input a file."""
+"""Inputs that once failed in fuzzing and hunting stay fixed: `fuzz/regressions/`, one input per file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def target() -> ModuleType:
 
 @pytest.mark.parametrize("path", sorted((FUZZ / "regressions").iterdir()), ids=lambda path: path.name)
 def test_a_regression_stays_fixed(path: Path) -> None:
-    """An input that broke a promise once keeps all of them."""
+    """An input that once broke a guarantee keeps all of them."""
     target().check_promises(path.read_bytes())
 
 
@@ -43,7 +43,7 @@ def test_the_seeds_hold() -> None:
 
 @cases
 def test_a_marker_inside_half_a_marker_waits_for_it(text: str) -> None:
-    """A marker that begins inside what may become a longer one, and before it, is not taken first."""
+    """A marker isn't matched while an earlier, overlapping text may still become a longer marker."""
     tools = CallSyntax(
         section_start="<|tool_calls_begin|>",
         section_end="<|tool_calls_end|>",

@@ -1,4 +1,4 @@
-"""Schemas mean the same everywhere: what is typed is admitted, and nothing is wider than the schema in silence."""
+"""Schemas mean the same everywhere: typed values are valid, and nothing is silently wider than the schema."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SCALARS = st.one_of(
 
 
 def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Return schemas that are made of others."""
+    """Return schemas composed of others."""
     named = st.dictionaries(st.sampled_from("abc"), inner, max_size=2)
     required = st.lists(st.sampled_from("abc"), unique=True, max_size=2)
     objects = st.fixed_dictionaries(
@@ -93,7 +93,7 @@ SCHEMAS = st.builds(lambda body, a, b: {**body, "$defs": {"a": a, "b": b}}, BODI
 
 
 def obeys(schema: Any, value: Any) -> bool:
-    """Return jsonschema's verdict; True when the schema refers to itself without end."""
+    """Return jsonschema's verdict; True if the schema is infinitely recursive."""
     try:
         return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
     except RecursionError:
@@ -101,7 +101,7 @@ def obeys(schema: Any, value: Any) -> bool:
 
 
 def readings(text: str) -> list[Any]:
-    """Return what a raw text can be read as."""
+    """Return the possible values of a raw text."""
     words = {"true": True, "false": False, "null": None, "none": None}
     found = [words[text.lower()]] if text.lower() in words else []
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
@@ -119,7 +119,7 @@ CALLS = CallSyntax(
 
 
 def typed(text: str, parameters: Any, *, at_once: bool = True) -> Any:
-    """Return what a raw text is as the argument `x` of a tool with these parameters."""
+    """Return the value of a raw text as the argument `x` of a tool with these parameters."""
     parser = Parser(Format(tools=CALLS), Request(tools=(Tool(name="f", parameters=parameters),)))
     output = f"<call><f><p=x>{text}{END}</call>"
     fed(parser, [output] if at_once else list(output))
@@ -130,7 +130,7 @@ def typed(text: str, parameters: Any, *, at_once: bool = True) -> Any:
 @settings(max_examples=150)
 @given(SCHEMAS, VALUES)
 def test_nothing_is_wider_than_the_schema_in_silence(schema: Any, value: Any) -> None:
-    """A value that a shape admits and jsonschema refuses comes with a report."""
+    """If a shape accepts a value that jsonschema rejects, a keyword is reported as unsupported."""
     try:
         silent = not unsupported_keywords(schema)
     except GrammarError as error:
@@ -144,7 +144,7 @@ def test_nothing_is_wider_than_the_schema_in_silence(schema: Any, value: Any) ->
 @settings(max_examples=150)
 @given(SCHEMAS, st.sampled_from(TEXTS) | st.text(max_size=4))
 def test_a_raw_value_is_admitted_whenever_some_reading_of_it_is(schema: Any, text: str) -> None:
-    """The reading that is taken obeys the schema if one of them does, where all of the schema is enforced."""
+    """If some reading of a text fits the schema, the chosen one does, as long as all keywords are supported."""
     parameters = {
         "type": "object",
         "properties": {"x": {"$ref": "#/$defs/x"}},
@@ -161,7 +161,7 @@ def test_a_raw_value_is_admitted_whenever_some_reading_of_it_is(schema: Any, tex
 
 @given(SCHEMAS, st.sampled_from(TEXTS) | st.text(max_size=4))
 def test_a_streamed_value_is_the_one_read_whole(schema: Any, text: str) -> None:
-    """The parser gives what the whole text is, though it releases what is certain."""
+    """A streamed value equals the value of the whole text."""
     parameters = {"properties": {"x": schema}, **schema}
 
     assert typed(text, parameters, at_once=False) == typed(text, parameters)
@@ -171,7 +171,7 @@ def test_a_streamed_value_is_the_one_read_whole(schema: Any, text: str) -> None:
     "case", [case for case in vendor_cases("schemas") if "schema" in case], ids=lambda case: case["id"]
 )
 def test_recorded_schemas_type_their_own_values(case: dict[str, Any]) -> None:
-    """A JSON value that a recorded schema accepts has the type that its raw text is read as."""
+    """If a recorded schema accepts a reading of a raw text, the text is typed as a valid value."""
     schema = case["schema"]
     try:
         unsupported_keywords(schema)

@@ -1,4 +1,4 @@
-"""A parser that was saved as JSON data goes on as if nothing had happened; what is not such data is refused."""
+"""A parser saved as JSON data continues like the original, and other data is rejected."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 CALL = '<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}\n</tool_call>'
 CUTS = 40
-"""Split points of each output; over all formats, all kinds come up."""
+"""Number of positions in each output. All kinds occur over all formats."""
 ODD = (None, True, -1, 0, 1, 7, 1 << 70, 1.5, "", "x", "{[", [], [1], ["a"], {}, {"kind": "content", "text": "x"})
 
 
 def moved(parser: Parser, reading: Reading) -> Parser:
-    """Return the parser that comes out of the JSON text of a parser's state."""
+    """Return the parser restored from the JSON text of its state."""
     return Parser._restored(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
 
 
 def broken(reading: Reading) -> str:
-    """Return an output of the format with something in it that breaks it off."""
+    """Return an output of the format with a marker inserted that breaks it."""
     output = max(reading.outputs, key=len)
     random = Random(reading.name)
     at = random.randrange(len(output) + 1)
@@ -42,7 +42,7 @@ def broken(reading: Reading) -> str:
 @pytest.mark.few(30)
 @each_reading
 def test_a_state_goes_on_like_the_original(reading: Reading) -> None:
-    """At many split points of a real output, and of a broken one, the restored parser reads the rest as the original."""
+    """Restored at many positions of a real output and of a broken one, a parser reads the rest like the original."""
     for text in (max(reading.outputs, key=len)[:200], broken(reading)[:200]):
         whole = reading.parser()
         events = [*whole.feed(text), *whole.finish()]
@@ -63,7 +63,7 @@ def test_a_state_goes_on_like_the_original(reading: Reading) -> None:
 
 
 def test_a_strict_parser_stays_strict() -> None:
-    """A restored parser raises where the original would have, at the same position."""
+    """A restored parser raises at the same position as the original."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
     parser.feed(CALL + "\n<tool_call>")
 
@@ -75,7 +75,7 @@ def test_a_strict_parser_stays_strict() -> None:
 
 
 def test_a_state_is_as_large_as_what_was_fed() -> None:
-    """It holds nothing else that grows: neither the prompt nor what the text was read as."""
+    """The state contains no other growing data, neither the prompt nor the parsed text."""
 
     def size(words: int) -> int:
         parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt="word " * words)
@@ -86,7 +86,7 @@ def test_a_state_is_as_large_as_what_was_fed() -> None:
 
 
 def test_a_state_of_a_turn() -> None:
-    """A turn gives its parsers back, ids of calls included, and the finished ones stay finished."""
+    """A turn restores its parsers with their call ids, and finished ones stay finished."""
     template = ChatTemplate.from_string("{{ messages[-1].content }}", format=JSON_ENVELOPE.format)
     turn = template.prepare([{"role": "user", "content": "Hi"}], tools=[{"name": "now"}])
     parser = turn.parser(ids=numbered_id)
@@ -103,7 +103,7 @@ def test_a_state_of_a_turn() -> None:
 
 
 def test_quoted_tokens_are_kept() -> None:
-    """A restored parser keeps earlier knowledge of special tokens."""
+    """A restored parser still knows which special tokens were quoted."""
     parser = Parser(TAGGED.format, REQUEST, special_tokens=["<tool_call>", "<function="])
     parser.feed("a <tool_call> b <func", special=False)
 
@@ -115,7 +115,7 @@ def test_quoted_tokens_are_kept() -> None:
 
 
 def test_text_of_which_nothing_is_known_follows_text_that_waits() -> None:
-    """Half a special token in ordinary text is held back; whatever comes next comes after it."""
+    """Half a special token in ordinary text is held back, and later text follows it."""
     for rest in ("x", "tion=now>"):
         parser = Parser(TAGGED.format, REQUEST, special_tokens=["<tool_call>", "<function="])
         parser.feed("a <func", special=False)
@@ -125,7 +125,7 @@ def test_text_of_which_nothing_is_known_follows_text_that_waits() -> None:
 
 
 def test_a_state_of_another_format_or_request_is_refused() -> None:
-    """A state goes with the format, and with the tools and what else is asked for."""
+    """A state belongs to its format, its tools and the rest of its request."""
     state = Parser(JSON_ENVELOPE.format, REQUEST).state()
 
     for format, request in ((TAGGED.format, REQUEST), (JSON_ENVELOPE.format, Request(tools=(Tool(name="now"),)))):
@@ -157,7 +157,7 @@ def test_a_state_of_another_format_or_request_is_refused() -> None:
     ],
 )
 def test_what_is_no_state_is_refused(change: Callable[[dict[str, Any]], Any], message: str) -> None:
-    """A state of an older release, and one that was changed: the error says where."""
+    """For a state of an older release or a modified state, the error names the place."""
     state = Parser(JSON_ENVELOPE.format, REQUEST).state()
 
     with pytest.raises(StateError, match=message):
@@ -172,7 +172,7 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def restored(family: Family, state: dict[str, Any], path: tuple[Any, ...], value: Any) -> Parser:
-    """Return the parser of a state with one value replaced, and with the digest that this asks for."""
+    """Return the parser of a state with one value replaced and a matching digest."""
     forged: dict[str, Any] = json.loads(json.dumps(state))
     at: Any = forged
     for key in path[:-1]:
@@ -189,7 +189,7 @@ def restored(family: Family, state: dict[str, Any], path: tuple[Any, ...], value
 
 @each_family
 def test_a_forged_state_is_refused_or_harmless(family: Family) -> None:
-    """Even with a right digest, every value is checked: a parser that comes of it raises on no text."""
+    """Even with a valid digest, every value is checked. An accepted state gives a parser that raises on no text."""
     random = Random(family.name)
     output = family.outputs[-1] + family.outputs[0]
     refused = 0
@@ -197,7 +197,7 @@ def test_a_forged_state_is_refused_or_harmless(family: Family) -> None:
         parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id)
         parser.feed(output[:at])
         state = json.loads(json.dumps(parser.state()))
-        # A parser that is told to be strict, or to have finished, may raise.
+        # A parser whose state was changed to strict or finished may raise.
         for path in [path for path in places(state) if path[-1] not in ("strict", "finished")]:
             try:
                 other = restored(family, state, path, random.choice(ODD))

@@ -1,4 +1,4 @@
-"""Tests with a real model are collected by `python3 scripts/run.py real` alone, which says in `UNRENDER_REAL` behind which engines."""
+"""Tests with a real model, run only by `python3 scripts/run.py real`, which sets `UNRENDER_REAL` to the engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small real model behind each engine: what is asked of it over HTTP is answered as the request says, by one judge for all."""
+"""A small real model in each engine: one judge checks that answers over HTTP match their requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Real]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_answer_is_what_the_request_says(engine: Real, name: str) -> None:
-    """Nothing is wrong with an answer, whole or streamed, and at temperature 0 the two are the same."""
+    """An answer has no fault, whole or streamed. At temperature 0, both are the same."""
     engine.warm(SCENARIOS[name])
     answer, streamed = engine.ask(SCENARIOS[name]), engine.stream(SCENARIOS[name])
 
@@ -56,7 +56,7 @@ def test_answer_is_what_the_request_says(engine: Real, name: str) -> None:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schema_is_filled(engine: Real, name: str) -> None:
-    """A value that its schema admits comes to its end by itself, whole or streamed."""
+    """A value that fits its schema ends by itself, whole or streamed."""
     beyond = BEYOND_SGLANG.get(name) if engine.holds_schemas else None
     if beyond == "any":
         pytest.skip("SGLang's own grammar admits any JSON")
@@ -72,7 +72,7 @@ def test_schema_is_filled(engine: Real, name: str) -> None:
 
 
 def test_every_forced_call_is_valid(engine: Real) -> None:
-    """Each is a call of an offered tool, in its schema."""
+    """Each forced call is a call of an available tool, in its schema."""
     requests = forced_calls(engine.forced)
 
     wrong = {
@@ -86,7 +86,7 @@ def test_every_forced_call_is_valid(engine: Real) -> None:
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_plain_chat_is_the_engines_own(engine: Real, name: str) -> None:
-    """Prompt, answer and counts are those of the engine's own chat endpoint."""
+    """Prompt, answer and token counts equal those of the engine's own chat endpoint."""
     request = {"messages": CONVERSATIONS[name], "max_tokens": 40}
 
     assert engine.own.tokens(engine.prompt(request)) == engine.own.prompt(CONVERSATIONS[name])
@@ -99,7 +99,7 @@ def test_plain_chat_is_the_engines_own(engine: Real, name: str) -> None:
 
 @pytest.mark.parametrize("words", [1, 3, 5])
 def test_answer_is_continued(engine: Real, words: int) -> None:
-    """The first words of an answer, sent as its beginning, are followed by the rest of it."""
+    """The first words of an answer, sent as its start, are followed by the rest."""
     text = engine.ask(FRUITS)["choices"][0]["message"]["content"]
     begun = " ".join(text.split(" ")[:words])
     messages = [*FRUITS["messages"], {"role": "assistant", "content": begun}]
@@ -110,7 +110,7 @@ def test_answer_is_continued(engine: Real, words: int) -> None:
 
 
 def test_client_that_goes_frees_the_engine(engine: Real) -> None:
-    """More stories than an engine tells at a time are left after a few words; soon it is idle, and answers the next one."""
+    """After clients disconnect from more streams than the engine has slots, it's soon idle and answers again."""
     for _ in range(6):
         with (
             engine.client as client,
@@ -127,7 +127,7 @@ def test_client_that_goes_frees_the_engine(engine: Real) -> None:
 
 @pytest.mark.parametrize("choice", ["required", "auto"])
 def test_token_ids_say_what_the_text_says(engine: Real, choice: Any) -> None:
-    """An answer's token ids decode to its text, and mean the same message to the parser."""
+    """An answer's token ids decode to its text, and the parser reads the same message from both."""
     turn = engine.model.turns.template.prepare(ASKED["messages"], tools=[*ASKED["tools"], ADD], tool_choice=choice)
     text, ids = engine.own.generated(engine.model, turn)
     by_ids = TokenParser(turn.parser(), engine.own, special_ids=engine.special)
@@ -139,21 +139,21 @@ def test_token_ids_say_what_the_text_says(engine: Real, choice: Any) -> None:
     by_text.finish()
 
     ends = [at for at, id in enumerate(ids) if id in engine.special]
-    # An engine may write the text that ends an answer, or leave it out.
+    # An engine may include or omit the text that ends an answer.
     assert text in {engine.own.decode(ids[:end]) for end in (len(ids), *ends[-1:])}
     assert plain_message(by_ids.message) == plain_message(by_text.message)
 
 
 def plain_message(message: Any) -> Any:
-    """Return what of a message is compared."""
+    """Return the parts of a message that are compared."""
     return message.content, [(call.name, call.arguments_json) for call in message.tool_calls]
 
 
 def test_three_apis_make_the_same_call(engine: Real) -> None:
-    """Chat Completions, Responses and Messages ask for one call each, and get the same."""
+    """Chat Completions, Responses and Messages request one call each, and get the same call."""
     import anthropic  # noqa: PLC0415 - slow to import
 
-    # Templates see all of a tool, and what they write of it changes what this model says.
+    # Templates render the whole tool, and any difference in it changes this model's answer.
     function = {**ASKED["tools"][0]["function"], "strict": True}
     tools = [{"type": "function", "function": function}]
     request = {**ASKED, "tools": tools, "tool_choice": "required", "parallel_tool_calls": False}

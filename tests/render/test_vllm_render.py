@@ -1,6 +1,6 @@
-"""vLLM's own render server, over HTTP and without a GPU: the plug-in writes what an engine is told, and reads what it generated.
+"""vLLM's own render server over HTTP, without a GPU: the plug-in writes the engine's constraints and parses its output.
 
-It runs where vLLM is installed, in a task of its own (`python3 scripts/run.py plugins-render`).
+It runs if vLLM is installed, in its own task (`python3 scripts/run.py plugins-render`).
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ LAUNCH = (
     "import vllm.platforms, vllm.platforms.cpu; vllm.platforms._current_platform = vllm.platforms.cpu.CpuPlatform(); "
     "from vllm.entrypoints.cli.main import main; main()"
 )
-"""vLLM finds no platform in a wheel for GPUs on a machine without one."""
+"""On a machine without a GPU, vLLM's wheel for GPUs finds no platform."""
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run the server of a checkpoint that has a tokenizer, a template, and no weights."""
+    """Run the server with a checkpoint that has a tokenizer, a template, and no weights."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer().save_pretrained(folder)
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 512}
@@ -104,7 +104,7 @@ def posted(url: str, body: Any) -> Any:
 
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_an_answer_is_rendered_constrained_and_read(url: str, choice: str) -> None:
-    """The prompt is the template's, a required call is in the engine's tag, and what was generated comes back as the message."""
+    """The prompt is the template's, the tag has the required call, and its output is parsed into the message."""
     asked = {**ASKED, "tool_choice": choice}
     turn = ChatTemplate.from_file(TEMPLATE, eos_token="<|end|>").prepare(
         asked["messages"], tools=[TOOL], tool_choice=choice

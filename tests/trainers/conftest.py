@@ -1,4 +1,4 @@
-"""Trainers' own packages; what is not installed is not tested. `python3 scripts/run.py trainers` installs them."""
+"""Tests with trainers' own packages. Missing packages are skipped; `python3 scripts/run.py trainers` installs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEEDED = {
 collect_ignore = [name for name, packages in _NEEDED.items() if not all(map(installed, packages))]
 
 if sys.version_info < (3, 12) and not collect_ignore:
-    # SkyRL hands Python's own TypedDict to pydantic, which takes it from 3.12 on.
+    # SkyRL passes Python's own TypedDict to pydantic, which accepts it only from Python 3.12 on.
     import typing_extensions
 
     typing.TypedDict = typing_extensions.TypedDict

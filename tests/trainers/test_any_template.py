@@ -1,4 +1,4 @@
-"""Our renderer with every template at hand, most of which `renderers` has none for."""
+"""Our renderer with every available template. `renderers` supports only a few of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USER = {"role": "user", "content": "Weather?"}
 @pytest.mark.few(20)
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_prompts_only_grow(path: Path) -> None:
-    """Answers with calls are read, bridges begin with what was there, and no ids raise an error."""
+    """Answers with calls are parsed, bridges start with the earlier ids, and no ids raise an error."""
     source = path.read_text(encoding="utf-8")
     special = {
         *MARKER.findall(source),

@@ -1,4 +1,4 @@
-"""Our renderer beside those that Prime Intellect's `renderers` has written by hand, on the same templates."""
+"""Our renderer compared with the handwritten ones in Prime Intellect's `renderers`, on the same templates."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ MARKER = re.compile(r"<\|?[\w/|\"=:.-]+\|?>|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]|\[
 
 @dataclass(frozen=True)
 class Family:
-    """One of their renderers, and the template that it writes out by hand."""
+    """One of their renderers, and the template that it implements."""
 
     template: str
     eos: str
     bos: str = ""
     more: tuple[str, ...] = ()
-    """Tokens that their renderer demands, and the template does not have."""
+    """Tokens that their renderer requires and the template lacks."""
     stop: tuple[str, str] = ("", "")
-    """Text sampled after content and after calls, where it isn't part of their rendering."""
+    """Text that is sampled after content and after calls if their rendering doesn't include it."""
     one_call: bool = False
     id: str = "call_{}abcdefg"
 
@@ -61,7 +61,7 @@ def tokenizer(name: str) -> Any:
 
 @cache
 def renderers(name: str, **settings: Any) -> tuple[Renderer, Renderer]:
-    """Return their renderer and ours."""
+    """Return both renderers."""
     custom = CustomRendererConfig(
         import_path="unrender.integrations.renderers.Renderer", thinking_retention="all", **settings
     )
@@ -70,7 +70,7 @@ def renderers(name: str, **settings: Any) -> tuple[Renderer, Renderer]:
 
 
 def answers(name: str) -> dict[str, dict[str, Any]]:
-    """Return answers of each kind."""
+    """Return answers of every kind."""
     family = FAMILIES[name]
     calls = [
         {"type": "function", "id": family.id.format(i), "function": {"name": "weather", "arguments": {"city": city}}}
@@ -90,7 +90,7 @@ def answers(name: str) -> dict[str, dict[str, Any]]:
 
 
 def sampled(name: str, message: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """Return a prompt, and the ids of an answer to it, with its stop: what their renderer says that a model samples."""
+    """Return a prompt, and the ids of a sampled answer with its stop token, according to their renderer."""
     theirs, tokens = renderers(name)[0], tokenizer(name)
     prompt = list(theirs.render(ASKED, tools=TOOLS, add_generation_prompt=True).token_ids)
     whole = theirs.render([*ASKED, message], tools=TOOLS)
@@ -107,7 +107,7 @@ def sampled(name: str, message: dict[str, Any]) -> tuple[list[int], list[int]]:
 
 
 def following(message: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return what may be said after an answer."""
+    """Return the messages that may follow an answer."""
     results = [
         {"role": "tool", "tool_call_id": call["id"], "name": "weather", "content": "sunny"}
         for call in message.get("tool_calls", ())
@@ -118,7 +118,7 @@ def following(message: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_bridges_are_theirs(name: str) -> None:
-    """Ids, the messages they belong to and what is content are theirs, wherever they bridge; where they do not, we do."""
+    """Wherever they bridge, ids, their messages and content flags equal theirs. Where they don't, we still bridge."""
     theirs, ours = renderers(name)
     assert isinstance(ours, Renderer)
     for kind, message in answers(name).items():
@@ -136,7 +136,7 @@ def test_bridges_are_theirs(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_answers_are_read_as_theirs(name: str) -> None:
-    """Content, reasoning and calls are the same; each call says which tokens it is."""
+    """Content, reasoning and calls are the same. Each call has its token range."""
     theirs, ours = renderers(name)
     for kind, message in answers(name).items():
         prompt, completion = sampled(name, message)
@@ -154,7 +154,7 @@ def test_answers_are_read_as_theirs(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_prompts_are_theirs(name: str) -> None:
-    """The first prompt has the same ids, and its bodies are the same."""
+    """The first prompt has the same ids, and its message bodies are the same."""
     theirs, ours = renderers(name)
     wanted, made = (r.render(ASKED, tools=TOOLS, add_generation_prompt=True) for r in (theirs, ours))
 
@@ -169,7 +169,7 @@ def test_prompts_are_theirs(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_stability_is_theirs(name: str) -> None:
-    """A template keeps the beginnings of conversations exactly where they say so."""
+    """A template keeps the start of conversations in exactly the cases that they list."""
     theirs, ours = renderers(name)
 
     assert ours.is_prefix_stable is theirs.is_prefix_stable
@@ -177,7 +177,7 @@ def test_stability_is_theirs(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["qwen3", "glm-4.5", "minimax-m2", "kimi-k2"])
 def test_thoughts_are_retained_as_configured(name: str) -> None:
-    """Without a word, a new question renders anew where the template would drop a thought, and results do not."""
+    """By default, a new question renders the prompt anew if the template would drop reasoning; results don't."""
     config = CustomRendererConfig(import_path="unrender.integrations.renderers.Renderer")
     ours = create_renderer(tokenizer(name), config)
     prompt, completion = sampled(name, answers(name)["thought and call"])
@@ -189,7 +189,7 @@ def test_thoughts_are_retained_as_configured(name: str) -> None:
 
 
 def test_broken_calls_have_a_status() -> None:
-    """Each attempt is there, with its text; only whole ones are OK."""
+    """Each attempted call is listed with its text. Only complete ones are OK."""
     theirs, ours = renderers("qwen3")
     whole = '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
     texts = {
@@ -206,7 +206,7 @@ def test_broken_calls_have_a_status() -> None:
 
 
 def test_a_cut_thought_is_incomplete() -> None:
-    """Reasoning that the limit cut off is said to be incomplete."""
+    """Reasoning that the limit cut off is marked as incomplete."""
     for name in ("qwen3", "glm-4.5"):
         theirs, ours = renderers(name)
         ids = tokenizer(name).encode("<think>\nHm. I", add_special_tokens=False)
@@ -217,7 +217,7 @@ def test_a_cut_thought_is_incomplete() -> None:
 
 @pytest.mark.parametrize("name", ["qwen3", "kimi-k2", "llama-3"])
 def test_training_samples_are_masked_as_theirs(name: str) -> None:
-    """`build_training_sample` trains on the same tokens of a whole conversation, where generation prompts are headers alone."""
+    """`build_training_sample` trains on the same tokens if generation prompts are only headers."""
     for kind, message in answers(name).items():
         samples = [build_training_sample(r, [*ASKED, message], tools=TOOLS) for r in renderers(name)]
         wanted, made = ([id for id, own in zip(s.token_ids, s.loss_mask, strict=True) if own] for s in samples)
@@ -226,7 +226,7 @@ def test_training_samples_are_masked_as_theirs(name: str) -> None:
 
 
 def test_stops_are_theirs() -> None:
-    """Every stop of theirs that the template or the tokenizer shows."""
+    """Our stops include every stop of theirs that the template or the tokenizer contains."""
     assert {
         name: [tokenizer(name).decode([id]) for id in renderers(name)[1].get_stop_token_ids()]
         for name in ("qwen3", "glm-4.5", "minimax-m2")

@@ -24,7 +24,7 @@ ANSWERS = ("<think>\n\n</think>\n\n41<|end|>", "<think>\n\n</think>\n\n42<|end|>
 
 
 class Guessing(BaseTextEnv):  # type: ignore[misc]
-    """An environment that says something hostile after the first answer, and ends after the second."""
+    """An environment with hostile text after the first answer, which ends after the second."""
 
     def __init__(self, env_config: Any = None, extras: Any = None) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def made(tokenizer: Any, generate: Any) -> Generator:
 
 
 def test_skyrls_own_loop_makes_one_row() -> None:
-    """Every prompt begins with the last one and its answer; what the environment says is masked, and no end of turn."""
+    """Every prompt starts with the last one and its answer. The environment's text is masked and ends no turn."""
     tokenizer = byte_tokenizer(SPECIAL, eos="<|end|>", template=SOURCE)
     answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in ANSWERS]
     prompts: list[list[int]] = []
@@ -96,7 +96,7 @@ def test_skyrls_own_loop_makes_one_row() -> None:
     ],
 )
 def test_where_skyrls_own_observations_are_right_ours_are_the_same(name: str, eos: str) -> None:
-    """Templates whose end of turn is the end of sequence; a done conversation gets no generation prompt."""
+    """If the end of turn is the end of sequence, observations equal SkyRL's. After the end, there is no new prompt."""
     source = vendor_templates()[name].read_text(encoding="utf-8")
     tokenizer = byte_tokenizer(("<|im_start|>", "<|start_header_id|>", "<|end_header_id|>"), eos=eos, template=source)
     generator, said = made(tokenizer, SimpleNamespace()), [{"role": "user", "content": "And now?"}]

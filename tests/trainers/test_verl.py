@@ -1,4 +1,4 @@
-"""verl's own agent loop with our builder and parser, and our builder beside verl's default."""
+"""verl's own agent loop with our builder and parser, and our builder compared with verl's default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from byte_tokenizer import byte_tokenizer
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
-from verl.experimental.agent_loop.tool_agent_loop import AgentData, ToolAgentLoop
+from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
 from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
 from verl.utils.tokenizer import continuous_token_wiring as wiring
@@ -45,7 +45,7 @@ def encoded(tokenizer: Any, text: str) -> list[int]:
 
 
 def test_metadata_are_aligned_by_verl(tokenizer: Any) -> None:
-    """Verl's `align_response_metadata` gives mask and log probabilities as long as the response; nothing sampled is removed."""
+    """Verl's `align_response_metadata` keeps all sampled tokens, and pads mask and log probabilities to match."""
     builder = ContinuousTokenBuilder(tokenizer)
     prompt = builder.build_initial_tokens(ASKED, tools=[SCHEMA])
     answer = encoded(tokenizer, CALL.removesuffix("<|end|>"))
@@ -72,7 +72,7 @@ def test_metadata_are_aligned_by_verl(tokenizer: Any) -> None:
 
 
 def test_what_is_not_certain_is_an_error(tokenizer: Any) -> None:
-    """Ids of another conversation, an answer of the assistant among the context, and images."""
+    """Ids of another conversation, an assistant's answer in the context, and images raise an error."""
     builder = ContinuousTokenBuilder(tokenizer)
     prompt = builder.build_initial_tokens(ASKED)
     user = {"role": "user", "content": "And?"}
@@ -87,7 +87,7 @@ def test_what_is_not_certain_is_an_error(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("text", [CALL, "Yes.<|end|>", CALL[:-30], ""])
 def test_answers_are_read(tokenizer: Any, text: str) -> None:
-    """Calls with arguments as JSON text; what is no call is content, and no text raises an error."""
+    """Calls have arguments as JSON text. Other text is content, and no text raises an error."""
     parser = (
         VerlToolParser.get_tool_parser("unrender", tokenizer)
         if "unrender" in VerlToolParser._registry
@@ -103,6 +103,28 @@ def test_answers_are_read(tokenizer: Any, text: str) -> None:
     assert "Hm." not in content
 
 
+BROKEN = CALL.replace('"Paris"', "oops")
+UNKNOWN = CALL.replace("weather", "wind")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [(BROKEN, "Invalid JSON in arguments for 'weather'"), (UNKNOWN, "Unknown function 'wind'")]
+)
+def test_errors_are_results(tokenizer: Any, monkeypatch: pytest.MonkeyPatch, answer: str, said: str) -> None:
+    """Verl's loop answers a failed call and one of an unknown tool with its own error, and the model answers again."""
+    answers = [encoded(tokenizer, text) for text in (answer, CALL, WORDS)]
+    loop, prompts = loop_of(tokenizer, monkeypatch, answers)
+
+    output = asyncio.run(conversation(loop))
+
+    assert len(prompts) == 3
+    assert said in tokenizer.decode(prompts[1])
+    assert HOSTILE in tokenizer.decode(prompts[2])
+    assert [id for id, own in zip(output.response_ids, output.response_mask, strict=True) if own] == [
+        id for ids in answers for id in ids
+    ]
+
+
 OPENED = (
     "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
     "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>"
@@ -112,7 +134,7 @@ OPENED = (
 
 @pytest.mark.parametrize(("variables", "content"), [({}, ""), ({"enable_thinking": False}, "Yes.")])
 def test_answers_are_read_with_the_prompts_variables(variables: Any, content: str) -> None:
-    """Verl passes the template's variables to the builder alone. They decide whether a thought is open."""
+    """Verl passes the template's variables only to the builder. They decide whether reasoning is open."""
     tokenizer = byte_tokenizer(SPECIAL, eos="<|end|>", template=OPENED)
     builder = ContinuousTokenBuilder(tokenizer, chat_template_kwargs=variables)
 
@@ -137,28 +159,29 @@ class Weather:
     async def release(self, *_: Any, **__: Any) -> None: ...
 
 
-def test_verls_own_loop_makes_one_row(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ToolAgentLoop`, with a scripted engine: every prompt begins with the last one and its answer, and the mask marks what was sampled."""
+WORDS = "<think>\n\n</think>\n\nIt is sunny.<|end|>"
+
+
+def loop_of(tokenizer: Any, monkeypatch: pytest.MonkeyPatch, answers: list[list[int]]) -> tuple[Any, list[list[int]]]:
+    """Return verl's `ToolAgentLoop` with a scripted engine, and the list of the prompts that the engine gets."""
     monkeypatch.setattr(wiring, "_CONTINUOUS_TOKEN_BUILDER_REGISTRY", dict(wiring._CONTINUOUS_TOKEN_BUILDER_REGISTRY))
     install()
-    answers = [encoded(tokenizer, CALL), encoded(tokenizer, "<think>\n\n</think>\n\nIt is sunny.<|end|>")]
     prompts: list[list[int]] = []
 
     class Engine:
         async def generate(self, *, prompt_ids: list[int], **_: Any) -> Any:
             prompts.append(list(prompt_ids))
             ids = answers[len(prompts) - 1]
-            return SimpleNamespace(
-                token_ids=ids,
-                log_probs=[-0.5] * len(ids),
-                routed_experts=None,
-                num_preempted=0,
-                extra_fields={},
-                stop_reason="stop",
-            )
+            more: dict[str, Any] = {
+                "routed_experts": None,
+                "num_preempted": 0,
+                "extra_fields": {},
+                "stop_reason": "stop",
+            }
+            return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **more)
 
-    loop = object.__new__(ToolAgentLoop)
-    loop.tokenizer, loop.processor = tokenizer, None
+    loop = object.__new__(ToolAgentLoop)  # Its constructor needs verl's servers.
+    loop.tokenizer, loop.processor, loop.mm_processor_kwargs = tokenizer, None, None
     loop.server_manager = Engine()
     loop.continuous_token_builder = wiring.create_continuous_token_builder(tokenizer, hf_model_type="unknown")
     loop.tool_parser = VerlToolParser.get_tool_parser("unrender", tokenizer)
@@ -167,36 +190,28 @@ def test_verls_own_loop_makes_one_row(tokenizer: Any, monkeypatch: pytest.Monkey
     loop.max_assistant_turns = loop.max_user_turns = 0
     loop.max_tool_response_length = 4096
     loop.max_parallel_calls, loop.tool_response_truncate_side = 1, "left"
-    loop.rollout_config = SimpleNamespace(prompt_length=4096)
+    loop.rollout_config = SimpleNamespace(prompt_length=4096, full_determinism=False)
+    return loop, prompts
 
-    async def run() -> AgentData:
-        loop.loop = asyncio.get_running_loop()
-        data = AgentData(
-            messages=list(ASKED),
-            image_data=None,
-            video_data=None,
-            audio_data=None,
-            mm_processor_kwargs={},
-            metrics={},
-            request_id="1",
-            tools_kwargs={},
-        )
-        data.prompt_ids = await loop.ct_build_initial_tokens(data.messages, tools=loop.tool_schemas)
-        data.response_mask, data.response_logprobs = [], []
-        await loop._handle_generating_state(data, {})
-        await loop._handle_processing_tools_state(data)
-        await loop._handle_generating_state(data, {})
-        return data
 
-    data = asyncio.run(run())
+async def conversation(loop: Any) -> Any:
+    """Return the output of verl's own state machine."""
+    loop.loop = asyncio.get_running_loop()
+    return await loop.run({}, raw_prompt=list(ASKED))
+
+
+def test_verls_own_loop_makes_one_row(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every prompt begins with the last one and its answer, and the mask marks what was sampled."""
+    answers = [encoded(tokenizer, CALL), encoded(tokenizer, WORDS)]
+    loop, prompts = loop_of(tokenizer, monkeypatch, answers)
+
+    output = asyncio.run(conversation(loop))
 
     assert issubclass(ToolAgentLoop, AgentLoopBase)
     assert isinstance(loop.continuous_token_builder, ContinuousTokenBuilder)
     assert prompts[1][: len(prompts[0]) + len(answers[0])] == prompts[0] + answers[0]
-    response = data.prompt_ids[len(prompts[0]) :]
-    assert [id for id, own in zip(response, data.response_mask, strict=True) if own] == answers[0] + answers[1]
-    assert len(data.response_logprobs) == len(response)
-    assert (
-        tokenizer.decode([id for id, own in zip(response, data.response_mask, strict=True) if not own])
-        == f"<|tool|>{HOSTILE}<|end|><|assistant|>"
-    )
+    sampled = [id for id, own in zip(output.response_ids, output.response_mask, strict=True) if own]
+    others = [id for id, own in zip(output.response_ids, output.response_mask, strict=True) if not own]
+    assert sampled == answers[0] + answers[1]
+    assert len(output.response_logprobs) == len(output.response_ids)
+    assert tokenizer.decode(others) == f"<|tool|>{HOSTILE}<|end|><|assistant|>"

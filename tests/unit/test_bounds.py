@@ -1,4 +1,4 @@
-"""The limits of rendering, analysis and grammars are the caller's to change, in one place."""
+"""Callers can change the limits of rendering, analysis and grammars in one place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOOLS = [{"type": "function", "function": {"name": "now", "parameters": PARAMETE
 
 
 def test_a_rendering_has_the_steps_that_it_is_given() -> None:
-    """A thousand rounds are too much for a bound of a hundred steps, and not for the default."""
+    """A thousand rounds exceed a limit of a hundred steps, but not the default."""
     limits = Limits(rendering_steps=100)
     loop = "{% for i in range(1000) %}{{ i }}{% endfor %}"
 
@@ -29,7 +29,7 @@ def test_a_rendering_has_the_steps_that_it_is_given() -> None:
 
 @pytest.mark.parametrize(("characters", "fits"), [(len(SOURCE) - 1, False), (len(SOURCE), True)])
 def test_a_source_is_as_long_as_it_may_be(tmp_path: Path, characters: int, *, fits: bool) -> None:
-    """The length is compared wherever the template comes from."""
+    """The length limit applies wherever the template comes from."""
     path = tmp_path / "chat_template.jinja"
     path.write_text(SOURCE, encoding="utf-8")
     limits = Limits(template_characters=characters)
@@ -43,7 +43,7 @@ def test_a_source_is_as_long_as_it_may_be(tmp_path: Path, characters: int, *, fi
 
 
 def test_analysis_has_the_renderings_that_it_is_given() -> None:
-    """Beyond them nothing is found; the same template with the default is not affected."""
+    """Beyond the limit, nothing is derived. The same template with the default limit isn't affected."""
     few = ChatTemplate.from_string(SOURCE, limits=Limits(analysis_renderings=3))
     enough = ChatTemplate.from_string(SOURCE)
 
@@ -54,7 +54,7 @@ def test_analysis_has_the_renderings_that_it_is_given() -> None:
 
 
 def test_a_grammar_has_the_parts_that_it_is_given() -> None:
-    """A tool that is too much takes any arguments, all together are an error, and the default allows both."""
+    """A tool beyond the limit accepts any arguments. Exceeding the total is an error. The default allows both."""
     one = ChatTemplate.from_string(SOURCE, limits=Limits(tool_parts=10))
     all_together = ChatTemplate.from_string(SOURCE, limits=Limits(grammar_parts=10))
     exact = ChatTemplate.from_string(SOURCE).prepare(HELLO, tools=TOOLS).constraint("llama.cpp").grammar

@@ -1,4 +1,4 @@
-"""Values are kept under what decides them, within a weight."""
+"""Values are cached by their inputs, up to a total weight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 def test_a_value_is_made_once():
-    """A value is the same object when it is requested again."""
+    """A second request returns the same object."""
     cache: Cache[list[int]] = Cache(limit=10)
 
     first = cache.made("a", lambda: [1], len)
@@ -29,7 +29,7 @@ def test_a_value_is_made_once():
 
 
 def test_the_weight_is_bounded_and_what_was_used_last_stays():
-    """The value that was not asked for the longest goes first."""
+    """The least recently used value is removed first."""
     cache: Cache[str] = Cache(limit=4)
     for key in "abcd":
         cache.put(key, key, 1)
@@ -41,7 +41,7 @@ def test_the_weight_is_bounded_and_what_was_used_last_stays():
 
 
 def test_replacing_a_value_does_not_count_it_twice():
-    """The weight of a value that is put again is the new one's."""
+    """If a value is replaced, only the new weight counts."""
     cache: Cache[str] = Cache(limit=8)
     for _ in range(100):
         cache.put("a", "aa", 2)
@@ -52,7 +52,7 @@ def test_replacing_a_value_does_not_count_it_twice():
 
 
 def test_what_is_too_heavy_is_not_kept():
-    """One value never drives out all others."""
+    """A single large value never removes all others."""
     cache: Cache[str] = Cache(limit=8)
     cache.put("a", "a", 1)
     cache.put("b", "bbb", 3)
@@ -61,7 +61,7 @@ def test_what_is_too_heavy_is_not_kept():
 
 
 def test_results_of_functions_share_one_cache():
-    """Each under its function and arguments; None is a result as well."""
+    """Results are stored by function and arguments, including None."""
     asked = []
 
     @kept(10)
@@ -87,7 +87,7 @@ def test_results_of_functions_share_one_cache():
 
 
 def test_what_making_raises_is_not_kept():
-    """An error is the next caller's as well, until the value can be made."""
+    """An error isn't cached, so the next caller tries again."""
     cache: Cache[str] = Cache(limit=8)
 
     with pytest.raises(ZeroDivisionError):
@@ -109,7 +109,7 @@ def _tool(at: int, properties: int, words: int) -> dict[str, Any]:
 
 
 def _serve(template: ChatTemplate, at: int, kind: str) -> None:
-    """Answer one request with tools that no other request has."""
+    """Answer one request with tools of its own."""
     count, properties, words = {"few": (1, 1, 0), "many": (6, 4, 1), "long": (2, 6, 40)}.get(kind, (1, 4, 0))
     tools = [_tool(10 * at + i, properties, words) for i in range(count)]
     turn = template.prepare([{"role": "user", "content": "Hi"}], tools=tools)
@@ -122,7 +122,7 @@ def _serve(template: ChatTemplate, at: int, kind: str) -> None:
 @pytest.mark.parametrize("name", ["json-tags", "named-tags"])
 @pytest.mark.parametrize("kind", ["few", "many", "long", "gbnf", "lark"])
 def test_the_weight_is_that_of_the_memory(name, kind):
-    """Values that requests with their own tools leave in the cache weigh what they take in memory, give or take a half."""
+    """Cached values of requests with their own tools have a weight within half of their actual memory."""
     template = ChatTemplate.from_string((TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8"))
     for at in range(5):
         _serve(template, 1000 + at, kind)
@@ -143,7 +143,7 @@ def test_the_weight_is_that_of_the_memory(name, kind):
 
 
 def test_memory_is_bounded(monkeypatch):
-    """A hundred requests with different tools hold no more than the limit, and a half."""
+    """A hundred requests with different tools use at most one and a half times the limit."""
     template = ChatTemplate.from_string((TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8"))
     _serve(template, 1000, "many")
     SHARED.clear()
@@ -161,7 +161,7 @@ def test_memory_is_bounded(monkeypatch):
 
 
 def test_bytes_are_those_of_each_part_once():
-    """A part that two values share is counted once, and classes and functions are not."""
+    """A part shared by two values is counted once. Classes and functions aren't counted."""
     text = "x" * 1000
 
     assert bytes_of([text, text]) == sys.getsizeof([text, text]) + sys.getsizeof(text)
@@ -169,7 +169,7 @@ def test_bytes_are_those_of_each_part_once():
 
 
 def test_threads_agree():
-    """Many threads at once find what belongs to each key, and the weight stays within its limit."""
+    """Concurrent threads get the right value for each key, and the weight stays within its limit."""
     cache: Cache[str] = Cache(limit=40)
 
     def ask(number: int) -> bool:
@@ -214,7 +214,7 @@ print(sum(ended))
 
 
 def test_a_forked_child_can_use_what_its_parents_threads_were_using():
-    """No lock stays locked in the child, and the weight is that of what is kept."""
+    """No lock stays locked in the child, and the weight equals that of the stored values."""
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, check=True)
 
     assert run.stdout == "0\n"

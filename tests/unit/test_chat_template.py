@@ -1,4 +1,4 @@
-"""The facade: conversations into prompts, answers into messages, mistakes into errors that name the place."""
+"""The main class: conversations to prompts, answers to messages, and mistakes to errors that name the place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unrender import ChatTemplate, Format, Message, RequestError, TemplateError
 from unrender.errors import TemplateWarning
 from unrender.testing import numbered_id
 
-# Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
+# Reasoning before content, calls as JSON in tags, the switch `enable_thinking`, no system role.
 SOURCE = """
 {%- for m in messages %}
   {%- if m.role == 'system' and not loop.first %}{{ raise_exception('system comes first') }}{% endif %}
@@ -63,7 +63,7 @@ def template():
 
 
 def test_prepare_and_parse(template):
-    """A prompt ends in the assistant's header, and the answer to it is read into its parts."""
+    """A prompt ends in the assistant's header, and its answer is parsed into parts."""
     turn = template.prepare([USER], tools=[TOOL])
 
     message = turn.parse("<think>\nHm.\n</think>\n\nOn it." + CALL + "<|end|>")
@@ -75,7 +75,7 @@ def test_prepare_and_parse(template):
 
 
 def test_second_turn_renders(template):
-    """A message that was parsed can be sent back as it is, arguments as text and empty content included."""
+    """A parsed message can be sent back unchanged, with arguments as text and empty content."""
     turn = template.prepare([USER], tools=[TOOL])
     answer = turn.parse(CALL).to_openai()
     result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "sunny"}
@@ -87,7 +87,7 @@ def test_second_turn_renders(template):
 
 
 def test_streaming_gives_the_same_message(template):
-    """`parse` is feeding and finishing."""
+    """`parse` equals feeding and finishing."""
     turn = template.prepare([USER], tools=[TOOL])
     text = "<think>\nHm.\n</think>\n\nOn it." + CALL
     parser = turn.parser(ids=numbered_id)
@@ -98,7 +98,7 @@ def test_streaming_gives_the_same_message(template):
 
 
 def test_thinking_off_is_read_off_the_prompt(template):
-    """Reasoning that the prompt has closed is not open in the answer."""
+    """If the prompt closes reasoning, the answer isn't in reasoning."""
     turn = template.prepare([USER], enable_thinking=False)
 
     assert turn.prompt.endswith("</think>\n\n")
@@ -106,7 +106,7 @@ def test_thinking_off_is_read_off_the_prompt(template):
 
 
 def test_enable_thinking_sets_the_templates_own_switch():
-    """`enable_thinking` works where the template's switch has another name."""
+    """`enable_thinking` also works if the template's switch has another name."""
     source = SOURCE.replace("enable_thinking", "thinking")
 
     turn = ChatTemplate.from_string(source).prepare([USER], enable_thinking=False)
@@ -115,7 +115,7 @@ def test_enable_thinking_sets_the_templates_own_switch():
 
 
 def test_reasoning_format_none(template):
-    """Reasoning stays in the content, markers included."""
+    """Reasoning stays in the content, including its markers."""
     turn = template.prepare([USER], reasoning_format="none")
 
     text = "<think>\nHm.\n</think>\n\nHi"
@@ -123,7 +123,7 @@ def test_reasoning_format_none(template):
 
 
 def test_continued_content(template):
-    """The last message is written on; the parsed message is the whole turn."""
+    """The last message is continued, and the parsed message is the whole turn."""
     begun = {"role": "assistant", "reasoning_content": "Hm.", "content": "Hello, "}
 
     turn = template.prepare([USER, begun], continue_final_message=True)
@@ -134,7 +134,7 @@ def test_continued_content(template):
 
 
 def test_continued_reasoning(template):
-    """Reasoning can be written on, too."""
+    """Reasoning can be continued, too."""
     begun = {"role": "assistant", "reasoning_content": "I", "content": ""}
 
     turn = template.prepare([USER, begun], continue_final_message="reasoning")
@@ -153,7 +153,7 @@ def test_continued_after_a_prefill(template):
 
 
 def test_continued_first_message():
-    """Nothing comes before what is continued, and the template is known to refuse conversations by their last message."""
+    """The continued message may be the first one, even if the template rejects answers at the end."""
     source = """{%- if messages and messages[-1].role == 'assistant' %}{{ raise_exception('an answer') }}{% endif -%}
 {% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"""
     turn = ChatTemplate.from_string(source).prepare(
@@ -163,7 +163,7 @@ def test_continued_first_message():
 
 
 def test_continued_arguments_after_an_empty_thought(template):
-    """The continued text may end in a call, in the middle of a value; GBNF writes the rest."""
+    """The continued text may end inside a value of a call. The GBNF grammar writes the rest."""
     begun = '<call>{"name": "weather", "arguments": {"city": "Pa'
 
     turn = template.prepare([USER, {"role": "assistant", "content": begun}], tools=[TOOL], continue_final_message=True)
@@ -176,7 +176,7 @@ def test_continued_arguments_after_an_empty_thought(template):
 
 @cases
 def test_message_that_cannot_be_continued(template, last, continued, message):
-    """A message that can't be continued is refused with its place."""
+    """The error for a message that can't be continued names its place."""
     with pytest.raises(RequestError, match=message):
         template.prepare([USER, last], continue_final_message=continued)
 
@@ -193,33 +193,33 @@ def test_message_that_cannot_be_continued(template, last, continued, message):
     ],
 )
 def test_malformed_conversation(template, messages, message):
-    """A mistake in a conversation is an error that names the message and the field."""
+    """The error for a mistake in a conversation names the message and the field."""
     with pytest.raises(RequestError, match=message):
         template.prepare(messages)
 
 
 @cases
 def test_malformed_request(template, arguments, message):
-    """A mistake in a request is an error that names it."""
+    """The error for a mistake in a request names the argument."""
     with pytest.raises(RequestError, match=message):
         template.prepare([USER], **arguments)
 
 
 def test_conversation_that_the_template_refuses():
-    """The template's own words are in the error."""
+    """The error has the template's own message."""
     with pytest.raises(TemplateError, match="never"):
         ChatTemplate.from_string("{{ raise_exception('never') }}").prepare([USER])
 
 
 def test_roles_of_the_template_are_known():
-    """A role that the template itself names is not a mistake."""
+    """A role in the template's source is valid."""
     source = "{% for m in messages %}{% if m.role == 'robot' %}R{% endif %}{{ m.content }}{% endfor %}"
 
     assert ChatTemplate.from_string(source).prepare([{"role": "robot", "content": "x"}]).prompt == "Rx"
 
 
 def test_developer_is_the_system_where_unknown(template):
-    """A developer message reaches a template that has only the system role."""
+    """A developer message becomes a system message if the template has only that role."""
     knowing = ChatTemplate.from_string(
         "{% for m in messages %}{{ m.role if m.role != 'developer' else 'D' }}:{{ m.content }} {% endfor %}"
     )
@@ -230,7 +230,7 @@ def test_developer_is_the_system_where_unknown(template):
 
 
 def test_request_is_what_was_asked(template):
-    """The request holds the choice, the tools and the schema."""
+    """The request contains the choice, the tools and the schema."""
     schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
 
     request = template.prepare(
@@ -244,7 +244,7 @@ def test_request_is_what_was_asked(template):
 
 
 def test_arguments_are_not_changed(template):
-    """Neither messages nor tools are changed by preparing."""
+    """`prepare` changes neither messages nor tools."""
     call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
     messages = [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, USER]
     before = copy.deepcopy((messages, TOOL))
@@ -255,12 +255,12 @@ def test_arguments_are_not_changed(template):
 
 
 def test_bare_functions_are_tools(template):
-    """A function without its wrapper is rendered as every tool is."""
+    """A function without its wrapper is rendered like every tool."""
     assert template.prepare([USER], tools=[TOOL["function"]]) == template.prepare([USER], tools=[TOOL])
 
 
 def test_tools_without_descriptions():
-    """A template that insists on descriptions gets empty ones; one that does not sees the tools as they are."""
+    """A template that needs descriptions gets empty ones. Other templates get the tools unchanged."""
     insisting = "{% for t in tools %}{{ t.function.description + t.function.parameters.properties.city.description }}{% endfor %}!"
 
     assert ChatTemplate.from_string(insisting).prepare([USER], tools=[TOOL]).prompt == "!"
@@ -276,12 +276,12 @@ def test_stop_texts(template):
 
 
 def test_format_does_not_depend_on_tokens(template):
-    """The end-of-sequence token belongs to the turn, not to the format."""
+    """The end-of-sequence token is part of the turn, not of the format."""
     assert template.format == ChatTemplate.from_string(SOURCE, eos_token="<eos>").format
 
 
 def test_parser_for_a_prompt_rendered_elsewhere(template):
-    """A prompt's tail tells that reasoning is open; without tools nothing is a call."""
+    """An open reasoning marker at the end of the prompt is detected. Without tools, nothing is a call."""
     parser = template.prepare_rendered("…<|assistant|>\n<think>\n", tools=[TOOL]).parser()
     fed(parser, ["Hm.\n</think>\n\n" + CALL])
     without = template.prepare_rendered().parser()
@@ -293,13 +293,13 @@ def test_parser_for_a_prompt_rendered_elsewhere(template):
 
 
 def test_known_ids_are_texts(template):
-    """An id of another kind is refused with what was found."""
+    """The error for an id that isn't text shows the value."""
     with pytest.raises(RequestError, match=r"known_ids: expected texts, found \[\[\]\]"):
         template.prepare_rendered(known_ids=[[]])
 
 
 def test_grammars(template):
-    """A turn is written in every dialect, from what the prompt has begun on."""
+    """A turn's grammar in every dialect starts after the prefill."""
     begun = {"role": "assistant", "reasoning_content": "I", "content": ""}
     turn = template.prepare([USER, begun], tools=[TOOL], continue_final_message="reasoning")
 
@@ -311,7 +311,7 @@ def test_grammars(template):
 
 
 def test_triggers(template):
-    """A grammar can wait for the beginning of a call, unless a call is required from the start."""
+    """A grammar can wait for the start of a call, unless a call is required."""
     free = template.prepare([USER], tools=[TOOL])
     required = template.prepare([USER], tools=[TOOL], tool_choice="required")
 
@@ -321,7 +321,7 @@ def test_triggers(template):
 
 
 def test_given_format_wins():
-    """A format that is handed in is used instead of the derived one."""
+    """A format passed by the caller replaces the derived one."""
     given = Format()
 
     template = ChatTemplate.from_string(SOURCE, format=given)
@@ -331,7 +331,7 @@ def test_given_format_wins():
 
 
 def test_named_templates(tmp_path):
-    """A template for tools is used when there are tools, the default one otherwise."""
+    """The tool template is used if there are tools, otherwise the default one."""
     named = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "with tools"}]
     config = {"chat_template": named, "eos_token": {"content": "</s>"}}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
@@ -344,7 +344,7 @@ def test_named_templates(tmp_path):
 
 
 def test_file_with_tokens(tmp_path):
-    """A file is loaded with the tokens that are given with it."""
+    """A file is loaded with the tokens passed by the caller."""
     (tmp_path / "t.jinja").write_text("{{ bos_token }}{{ eos_token }}")
 
     template = ChatTemplate.from_file(tmp_path / "t.jinja", bos_token="<s>", eos_token="</s>")
@@ -353,12 +353,12 @@ def test_file_with_tokens(tmp_path):
 
 
 def test_analysis_is_shared(template):
-    """A template with an equal source is not analysed again."""
+    """A template with the same source isn't analysed again."""
     assert ChatTemplate.from_string(SOURCE, eos_token="</s>").analysis is template.analysis
 
 
 def test_documents_are_passed():
-    """Documents reach the template."""
+    """Documents are passed to the template."""
     template = ChatTemplate.from_string("{{ documents | length if documents else 0 }}")
 
     assert template.prepare([USER], documents=[{"text": "a"}]).prompt == "1"
@@ -367,7 +367,7 @@ def test_documents_are_passed():
 
 @pytest.mark.slow
 def test_hostile_template_is_analysed_in_time():
-    """Analysis asks a hostile template many questions, and is done in seconds all the same."""
+    """Analysis of a hostile template ends in seconds, although it tries many renderings."""
     source = "{% for a in range(9999) %}{% for b in range(9999) %}{{ b }}{% endfor %}{% endfor %}"
     start = time.thread_time()
 
@@ -380,7 +380,7 @@ def test_hostile_template_is_analysed_in_time():
 
 
 def test_what_ends_reasoning_is_no_stop():
-    """A token that ends reasoning and turns alike would stop generation before the answer, whether there is another or not."""
+    """A token that ends both reasoning and turns isn't a stop token: it would stop generation before the answer."""
     source = (
         "{% for m in messages %}<|{{ m.role }}|>"
         "{% if m.reasoning_content %}<|think|>{{ m.reasoning_content }}<|end|>{% endif %}{{ m.content }}<|end|>"
@@ -398,7 +398,7 @@ def test_what_ends_reasoning_is_no_stop():
 
 
 def test_what_begins_calls_is_no_stop_where_calls_may_be_made():
-    """A token that ends turns and begins calls would stop generation before the call; where none is allowed, it stops."""
+    """A token that ends turns and starts calls is only a stop token if no call is allowed."""
     source = (
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
         "{% for c in m.tool_calls or [] %}<|end|>call<|is|>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}"
@@ -416,7 +416,7 @@ def test_what_begins_calls_is_no_stop_where_calls_may_be_made():
 
 
 def test_thinking_is_true_or_false() -> None:
-    """A word that means false is true in Jinja."""
+    """The text "false" would be true in Jinja."""
     with pytest.raises(RequestError, match="enable_thinking: expected True or False, found 'false'"):
         ChatTemplate.from_string(SOURCE).prepare([USER], enable_thinking="false")
 
@@ -427,7 +427,7 @@ def now(utc: bool) -> str:
 
 
 def test_a_function_is_a_tool():
-    """A Python function is rendered, offered and called like OpenAI's form of it."""
+    """A Python function is rendered and called like a tool in OpenAI's form."""
     template = ChatTemplate.from_file(Path(__file__).parent.parent / "templates" / "json-tags.jinja")
     plain = {
         "type": "function",
@@ -452,7 +452,7 @@ def test_a_function_is_a_tool():
 
 
 def test_a_grammar_and_a_format_are_no_texts():
-    """A grammar's text is no grammar made by hand, and the error says so; so it is with a format."""
+    """The error for a grammar or a format passed as text explains what to pass."""
     with pytest.raises(RequestError, match=r"grammar: expected a Grammar, found 'start: x'; use .* unrender\.grammar"):
         ChatTemplate.from_string("x", grammar="start: x")
     with pytest.raises(RequestError, match=r"format: expected a Format, found 'chatml'; use template\.format"):
@@ -467,7 +467,7 @@ WITH_CALLS = (
 
 
 def test_blocks_are_rendered_as_openai_messages():
-    """A conversation in Anthropic's blocks has the prompt of the same conversation in OpenAI's form."""
+    """A conversation in Anthropic's blocks has the same prompt as in OpenAI's form."""
     template = ChatTemplate.from_string(WITH_CALLS)
     used = [{"type": "thinking", "thinking": "so"}, {"type": "tool_use", "id": "c1", "name": "now", "input": {}}]
     told = [{"type": "tool_result", "tool_use_id": "c1", "content": "noon"}, {"type": "text", "text": "Well?"}]
@@ -481,7 +481,7 @@ def test_blocks_are_rendered_as_openai_messages():
 
 
 def test_a_result_is_rendered_as_its_json():
-    """A result that is data is written as JSON, and not as Python; what JSON cannot say is an error with its place."""
+    """A result that isn't text is rendered as JSON. If JSON can't represent it, the error names its place."""
     template = ChatTemplate.from_string(WITH_CALLS)
     conversation: list[dict[str, Any]] = [USER, {"role": "assistant", "content": "", "tool_calls": [CALLED]}]
 
@@ -493,7 +493,7 @@ def test_a_result_is_rendered_as_its_json():
 
 
 def test_thoughts_that_nobody_can_read_are_named():
-    """A part of a conversation without effect is a warning with its place."""
+    """A part of a conversation without effect causes a warning with its place."""
     answer = {
         "role": "assistant",
         "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "A"}],

@@ -1,4 +1,4 @@
-"""The user's folders, and files of folders in which anything may lie."""
+"""The user's folders, and safe reading of files in untrusted folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unrender.files import named_path, read_regular, user_folder
 
 
 def test_a_named_path_is_absolute(tmp_path, monkeypatch):
-    """`~` is the home, as in a shell; what is relative is so to where the process is; no such home is no path."""
+    """`~` is the home folder, and relative paths start at the working directory. An unknown home has no path."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
@@ -24,7 +24,7 @@ def test_a_named_path_is_absolute(tmp_path, monkeypatch):
 
 @cases
 def test_a_users_folder_is_where_xdg_says(monkeypatch, value, found):
-    """Without a word, or with a relative one, which the specification calls invalid, it is in the home."""
+    """Without a value, or with a relative one, which the XDG specification forbids, the folder is in the home."""
     monkeypatch.setenv("HOME", "/home/of/u")
     monkeypatch.setenv("XDG_SOMETHING", value)
 
@@ -32,7 +32,7 @@ def test_a_users_folder_is_where_xdg_says(monkeypatch, value, found):
 
 
 def test_a_regular_file_is_read(tmp_path):
-    """As bytes, also through a link, up to what is expected."""
+    """A file is read as bytes, also through a link, up to the maximum size."""
     (tmp_path / "file").write_bytes(b"four")
     (tmp_path / "link").symlink_to(tmp_path / "file")
 
@@ -42,7 +42,7 @@ def test_a_regular_file_is_read(tmp_path):
 
 
 def test_nothing_else_is_read(tmp_path):
-    """A pipe would wait, a device would not end."""
+    """Reading a pipe would block, and reading a device might never end."""
     os.mkfifo(tmp_path / "pipe")
 
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero"), tmp_path / "nothing"):
@@ -51,6 +51,6 @@ def test_nothing_else_is_read(tmp_path):
 
 
 def test_a_file_that_seems_empty_and_is_not_is_refused():
-    """Some systems show endless files as regular ones of no size."""
+    """Some systems show endless files as empty regular files."""
     with pytest.raises(OSError, match="but the file is growing"):
         read_regular(Path("/proc/self/maps"), most=10)

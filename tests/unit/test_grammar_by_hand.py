@@ -1,4 +1,4 @@
-"""A chat template with a grammar made by hand: turns, requests, prompts that begin answers, and what is refused."""
+"""A chat template with a handwritten grammar: turns, requests, prefilled answers, and errors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def turn(grammar: Grammar = ANSWER, **request):
 
 
 def test_a_turn_reads_its_answer():
-    """Message and deltas are those of any other turn, without the end of the turn."""
+    """Message and deltas are like those of other turns, without the end of turn."""
     parser = turn().parser(ids=numbered_id)
     text = '<think>Hm.</think>Look.!get_weather {"city": "Oslo"}!get_time {}<|end|>\n'
 
@@ -95,7 +95,7 @@ def test_a_turn_reads_its_answer():
 
 @pytest.mark.parametrize("ending", ["<|end|>", "<|end|>\n", "<eos>", "<|end|>\n<eos>"])
 def test_ends_of_the_turn_are_no_text(ending):
-    """Both where the grammar matches and where the reading breaks off, they are left out."""
+    """Ends of turn are dropped, whether the grammar matches or not."""
     parser = turn().parser()
     fed(parser, ["It rains." + ending])
     broken = turn().parser()
@@ -106,7 +106,7 @@ def test_ends_of_the_turn_are_no_text(ending):
 
 
 def test_what_the_prompt_begins_is_read_first():
-    """Reasoning that the prompt opens is open; grammars go on from there."""
+    """Reasoning opened by the prompt is open, and grammars start after it."""
     begun = turn(thinking=True)
 
     assert begun.prefill == "<think>"
@@ -116,7 +116,7 @@ def test_what_the_prompt_begins_is_read_first():
 
 
 def test_a_beginning_that_the_grammar_does_not_have_is_refused():
-    """Neither a parser nor a grammar can go on from it."""
+    """If the grammar doesn't allow the prefill, parser and grammar raise an error."""
     begun = turn(Grammar(tool_call(sequence("!", NAME, arguments(json_value())))), thinking=True)
 
     for make in (begun.parser, partial(begun.constraint, "llama.cpp")):
@@ -125,7 +125,7 @@ def test_a_beginning_that_the_grammar_does_not_have_is_refused():
 
 
 def test_content_is_continued():
-    """The message is the whole turn; what a format would write around content is not known."""
+    """The message is the whole turn. Only content can be continued, since the grammar has no known markers."""
     messages = [*ASK, {"role": "assistant", "content": "It is"}]
     continued = template().prepare(messages, continue_final_message=True)
 
@@ -136,7 +136,7 @@ def test_content_is_continued():
 
 @cases
 def test_a_request_binds_what_is_generated(request_, yes, no):
-    """Text that the dialect accepts is read without a complaint; text refused for its number of calls is reported."""
+    """Accepted text is parsed without an error. Text rejected for its number of calls is reported."""
     bound = turn(**request_)
     accepts = lark_reader(bound.constraint("llguidance").grammar)
 
@@ -148,7 +148,7 @@ def test_a_request_binds_what_is_generated(request_, yes, no):
 
 @cases
 def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
-    """The call is delivered with a `Malformed`, and a strict parser refuses it."""
+    """The call is returned with a `Malformed`, and a strict parser rejects it."""
     parser = turn(**request_).parser()
     events = [*parser.feed(text), *parser.finish()]
     strict = turn(**request_).parser(strict=True)
@@ -159,7 +159,7 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
 
 
 def test_a_call_that_dies_is_content_as_well():
-    """Its text is in the content once, unless it was given as it was written: then it stays a call."""
+    """The text of a failed call is in the content once. If the call was streamed, it stays a call instead."""
     text = '!get_weather {"city": x} and'
     kept, written = turn().parser(), turn().parser(policy=Policy(tool_calls="streamed"))
     for parser in (kept, written):
@@ -172,7 +172,7 @@ def test_a_call_that_dies_is_content_as_well():
 
 
 def test_arguments_that_are_no_object_make_no_complete_call():
-    """The grammar reads them, and still they are not arguments."""
+    """The grammar accepts arguments that aren't an object, but the call fails."""
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
@@ -183,7 +183,7 @@ def test_arguments_that_are_no_object_make_no_complete_call():
 
 
 def test_unknown_tools_are_calls_where_the_policy_says_so():
-    """Such a call is marked as not known."""
+    """Such a call is marked as unknown."""
     parser = turn().parser(policy=Policy(unknown_tools="call"))
     fed(parser, ["!rm {}"])
 
@@ -191,7 +191,7 @@ def test_unknown_tools_are_calls_where_the_policy_says_so():
 
 
 def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
-    """The template's own parser reads with the grammar, too, and with ids of the conversation."""
+    """The template's own parser uses the grammar and the ids of the conversation."""
     parser = template().prepare_rendered("<|assistant|><think>", tools=TOOLS, known_ids=["a"]).parser(ids=numbered_id)
     fed(parser, ["Hm.</think>!get_time {}"])
 
@@ -209,7 +209,7 @@ def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
     ],
 )
 def test_what_a_grammar_made_by_hand_cannot_do(use, error, message):
-    """Each refusal names what was asked for."""
+    """Each error names the unsupported argument."""
     with pytest.raises(error, match=message):
         use(template())
 
@@ -221,7 +221,7 @@ WRITTEN = '<think>Hm.</think>Look: !get_weather {"city": "Oslo"}!get_time {}'
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("text", [WRITTEN, "Look: !get_time {} and !rm {}", "!get_time {"])
 def test_a_parser_goes_on_in_another_process(text, strict):
-    """Saved as JSON anywhere in the answer, it gives the events that the original gives, and calls keep their ids."""
+    """A parser saved as JSON anywhere in the answer gives the original's events, and calls keep their ids."""
     for at in range(len(text) + 1):
         found = turn()
         parser = found.parser(strict=strict)
@@ -235,7 +235,7 @@ def test_a_parser_goes_on_in_another_process(text, strict):
 
 
 def outcome(parser, text):
-    """Return what happens next; ids made from here on are random."""
+    """Return the result of the remaining text. New ids are random."""
     ids = [made.id for made in parser.message.tool_calls]
     try:
         events = [*parser.feed(text), *parser.finish()]
@@ -247,7 +247,7 @@ def outcome(parser, text):
 
 
 def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
-    """Also what the prompt has begun, the ids of earlier calls, and text that only looks like a special token."""
+    """The state includes the prefill, known ids, and text that only looks like a special token."""
     found = template().prepare(ASK, tools=TOOLS, thinking=True)
     parser = found.parser(policy=Policy(unknown_tools="call"), ids=numbered_id)
     parser.feed("a <thi", special=False)
@@ -264,7 +264,7 @@ def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
 
 @cases
 def test_a_state_that_was_changed_is_refused(change, message):
-    """As for every parser: of another version, of another grammar, or with another text."""
+    """States of another version or grammar, or with other text, are rejected."""
     found = turn()
     state = found.parser().state() | change
 
@@ -275,7 +275,7 @@ def test_a_state_that_was_changed_is_refused(change, message):
 
 
 def test_special_tokens_are_those_of_the_grammar():
-    """Engines keep them in the text, and a text that spells one can be told from it."""
+    """Engines keep special tokens in the text, and they are distinguished from ordinary text."""
     found = turn()
     parser = found.parser()
     parser.feed("a <think> b", special=False)
@@ -287,7 +287,7 @@ def test_special_tokens_are_those_of_the_grammar():
 
 
 def test_names_of_rules_do_not_meet_those_that_are_made():
-    """A rule called as one that is made on the way keeps its meaning."""
+    """A rule with the name of a generated rule keeps its meaning."""
     rules = {
         "json": arguments(json_value()),
         "call-get-time": content("x"),
@@ -306,7 +306,7 @@ ENTRIES = sequence("(", zero_or_more(argument(chars("a-z", 1, None), "=", until(
 
 @cases
 def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
-    """A value is written by its schema where its text says the same; what is not enforced is a warning."""
+    """A value follows its schema if its text can express it. Other keywords cause a warning."""
     parameters = {"type": "object", "properties": properties, "$defs": {"n": {"type": "integer"}}}
     bound = turn(Grammar(tool_call(sequence(NAME, node_of(inside)))), tools=[{"name": "go", "parameters": parameters}])
 
@@ -320,13 +320,13 @@ def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
 
 
 def test_what_entries_cannot_say_of_several_arguments_is_reported():
-    """Each entry is written for itself, so none is required."""
+    """Entries are written independently, so no argument can be required."""
     with pytest.warns(match="tool 'get_weather': #: required is not enforced"):
         turn(Grammar(tool_call(sequence(NAME, ENTRIES)))).constraint("llama.cpp")
 
 
 def test_an_end_in_the_middle_is_read_but_not_written():
-    """No dialect can say that nothing follows."""
+    """No dialect can express that nothing follows."""
     grammar = Grammar(one_or_more(choice(content(sequence("a", choice(";", end()))), "b")))
 
     assert turn(grammar).parse("a;ba").content == "a;a"
@@ -335,7 +335,7 @@ def test_an_end_in_the_middle_is_read_but_not_written():
 
 
 def test_a_call_that_is_taken_back_has_no_id():
-    """Both ways begin with the same call: it is read twice, and given once."""
+    """Two options start with the same call, which is read twice but returned once."""
     call = tool_call(sequence("!", NAME, arguments(json_value())))
     parser = turn(Grammar(sequence(choice(sequence(call, "?"), sequence(call, ".")), content(rest())))).parser()
 

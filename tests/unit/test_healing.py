@@ -1,4 +1,4 @@
-"""A call that broke goes on from where it was good: nothing is kept that is not, and nothing else may come of it."""
+"""A broken call continues after its valid part: nothing wrong is kept, and no other call is allowed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHOLE = {
     ),
     "named": (NAMED, '[CALL]plan[ARGS]{"title": "Tea", "hour": 12}[/CALL]'),
 }
-"""By format: how the template writes a call, and one call that is whole."""
+"""For each format, the template's text of a call, and one complete call."""
 PROPERTIES = {"title": {"type": "string"}, "hour": {"type": "integer"}}
 SCHEMA = {"type": "object", "properties": PROPERTIES, "required": ["title", "hour"], "additionalProperties": False}
 TOOLS = [
@@ -56,7 +56,7 @@ def completed(turn: Turn, text: str):
 @pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("before", ["", "Let me see.\n"])
 def test_any_place_may_break(name, before):
-    """Wherever a call breaks after its name, its good beginning is kept, and all that the grammar allows is a call of that tool."""
+    """Wherever a call breaks after its name, its valid start is kept. The grammar allows only a call of that tool."""
     turn, whole = prepared(name), before + WHOLE[name][1]
     named = whole.index("plan") + len("plan") + 2
     healed = 0
@@ -65,7 +65,7 @@ def test_any_place_may_break(name, before):
         failed = [call.name for call in turn.parse(text).failed_calls]
         healing = turn.heal(text)
         assert failed in ([], ["plan"])
-        # In a value the strange text is good, and the call breaks at the end of the output.
+        # Inside a value, the inserted text is valid, so the call breaks at the end of the output.
         if healing is None:
             assert not failed
             continue
@@ -84,7 +84,7 @@ def test_any_place_may_break(name, before):
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
 @cases
 def test_good_beginning_is_kept(name, text, good, dialect):
-    """The kept text ends where doubt begins: before a wrong value, a string that was not closed, a marker in a value."""
+    """The kept text ends before a wrong value, an unclosed string, or a marker in a value."""
     turn = prepared(name)
     healing = turn.heal(text)
 
@@ -95,17 +95,63 @@ def test_good_beginning_is_kept(name, text, good, dialect):
 
 
 def test_what_comes_again_is_not_the_call_that_broke():
-    """Of a beginning that is written twice, the first one is cut at its end."""
+    """If a call's start is written twice, the first one is cut after its last argument.
+
+    The values of the second one are written again.
+    """
     whole = WHOLE["tags"][1]
     begun = whole[: whole.index("=hour>")]
-    healing = prepared("tags").heal(begun + whole)
+    turn = prepared("tags")
+    healing = turn.heal(begun + whole)
 
     assert healing is not None
-    assert (begun + whole)[: healing.cut] == begun[: begun.index("\n</parameter>")]
+    kept = (begun + whole)[: healing.cut]
+    assert kept == begun[: begun.rindex("<parameter")]
+    assert [call.arguments for call in completed(turn, kept + healing.sample(1))] == [{"title": "Tea", "hour": 12}]
+
+
+LETTER = {
+    "to": {"type": "string"},
+    "subject": {"type": "string"},
+    "count": {"type": "integer"},
+    "more": {"type": "object", "properties": {"count": {"type": "integer"}}},
+}
+SEND = {"name": "send", "parameters": {"type": "object", "properties": LETTER, "required": ["to", "subject"]}}
+
+
+@cases
+def test_intact_arguments_are_kept(name, text, arguments):
+    """Complete arguments of a broken call stay the same in the healed one, even after the place where it breaks."""
+    turn = prepared(name, tools=[SEND])
+    healing = turn.heal(text, finish_reason="stop")
+
+    assert healing is not None
+    for seed in range(3):
+        calls = completed(turn, text[: healing.cut] + healing.sample(seed))
+        assert len(calls) == 1
+        assert {key: calls[0].arguments.get(key) for key in arguments} == arguments
+        assert not calls[0].problems()
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_healing_ends_with_the_calls_of_the_answer(name):
+    """The model's own calls follow a healed one. Others may follow only if another call is broken."""
+    turn, whole = prepared(name), WHOLE[name][1]
+    broken = whole.replace("12", "noon")
+    for later, most in (("", 1), ("\n" + whole, 2), ("\n" + whole + "\n" + broken, 9)):
+        text = broken + later
+        healing = turn.heal(text)
+        assert healing is not None
+        for seed in range(3):
+            calls = completed(turn, text[: healing.cut] + healing.sample(seed))
+            assert 1 + bool(later) <= len(calls) <= most
+            assert [call.arguments_json for call in calls[1:2]] == [
+                call.arguments_json for call in turn.parse(whole if later else "").tool_calls
+            ]
 
 
 def test_whole_answer_is_read_in_one_piece(monkeypatch):
-    """Finding the call that broke takes no more pieces of text for a longer answer."""
+    """Finding the broken call takes the same number of chunks for a longer answer."""
     pieces = []
     feed = Machine.feed
 
@@ -114,12 +160,16 @@ def test_whole_answer_is_read_in_one_piece(monkeypatch):
         return feed(machine, text)
 
     monkeypatch.setattr(Machine, "feed", counted)
-    assert prepared("json").heal("Let me see.\n" * 100 + WHOLE["json"][1].replace("12", "noon")) is not None
-    assert len(pieces) < 10
+    counts = []
+    for lines in (1, 100):
+        assert prepared("json").heal("Let me see.\n" * lines + WHOLE["json"][1].replace("12", "noon")) is not None
+        counts.append(len(pieces))
+        pieces.clear()
+    assert counts[0] == counts[1] < 20
 
 
 def test_second_call_of_an_answer():
-    """Calls before the one that broke stay as they are."""
+    """Calls before the broken one are kept."""
     whole = WHOLE["json"][1]
     turn, text = prepared("json"), whole + "\n" + whole.replace("12", "noon")
     healing = turn.heal(text)
@@ -134,7 +184,7 @@ def test_second_call_of_an_answer():
 @pytest.mark.parametrize(("wrong", "by"), [("hour", "when"), ("12", '"noon"')])
 @pytest.mark.parametrize("after", ["", "\n", " So.", "\nSo."])
 def test_arguments_that_the_schema_refuses(name, wrong, by, after):
-    """A call that is read, and does not obey its tool's schema, goes on from the last place at which it may still obey."""
+    """A parsed call that doesn't fit its schema continues from the last place where it still could."""
     whole = WHOLE[name][1]
     turn, text = prepared(name), "Hi.\n" + whole.replace(wrong, by) + after
     assert turn.parse(text).tool_calls[0].problems()
@@ -149,7 +199,7 @@ def test_arguments_that_the_schema_refuses(name, wrong, by, after):
 
 @pytest.mark.parametrize("template", all_template_paths())
 def test_refused_number_in_each_format(template):
-    """A call with a wrong value in place of a number keeps what is before the value, in each format."""
+    """In each format, a call with a wrong value for a number keeps the text before the value."""
     for label, turn, text, _ in damaged.answers(template_named(template)):
         if label == "number":
             before, after = text.rsplit("3", 1)
@@ -163,7 +213,7 @@ def test_refused_number_in_each_format(template):
 
 @pytest.mark.parametrize("begun", [10, 21, 40])
 def test_call_that_the_prompt_began(begun):
-    """The part of a call that the prompt wrote counts as its beginning, its name included."""
+    """The part of a call in the prompt counts as its start, including its name."""
     turn, whole = prepared("json"), WHOLE["json"][1]
     turn = replace(turn, prompt=turn.prompt + whole[:begun], prefill=whole[:begun])
     text = whole[begun:].replace("12", "noon")
@@ -176,7 +226,7 @@ def test_call_that_the_prompt_began(begun):
 
 @pytest.mark.parametrize("wrong", [' {"kitchen",', " [1", ' {"a" 1}', " nonsense"])
 def test_value_that_breaks_right_after_the_prompt(wrong):
-    """If the model's first characters break a call that the prompt began, the call continues from the prompt."""
+    """If the model's first characters break a call that the prompt started, the call continues from the prompt."""
     turn, whole = prepared("json"), WHOLE["json"][1]
     begun = whole.index("12")
     head = whole[:begun].rstrip()
@@ -190,7 +240,7 @@ def test_value_that_breaks_right_after_the_prompt(wrong):
 
 @pytest.mark.parametrize("template", all_template_paths())
 def test_call_that_the_prompt_began_in_each_format(template):
-    """A call whose number breaks right after the prompt continues from the prompt, in each format."""
+    """In each format, a call whose number breaks right after the prompt continues from the prompt."""
     for label, turn, text, _ in damaged.answers(template_named(template)):
         if label == "number":
             head, after = text.rsplit("3", 1)
@@ -204,12 +254,12 @@ def test_call_that_the_prompt_began_in_each_format(template):
 
 @cases
 def test_nothing_to_mend(text, how):
-    """A whole answer, a repaired call, a call that may not be made and one that is only shown are left as they are."""
+    """A whole answer, a repaired call, a forbidden call and a quoted call are left unchanged."""
     assert prepared("json", **how).heal(text) is None
 
 
 def test_what_the_token_limit_cut_off():
-    """A call that was cut off by the limit is as good as it can be; one that the model ended itself goes on."""
+    """A call that the token limit cut off isn't healed. A call that the model ended itself continues."""
     turn, text = prepared("json"), WHOLE["json"][1][:-20]
 
     assert turn.heal(text, finish_reason="length") is None
@@ -217,7 +267,7 @@ def test_what_the_token_limit_cut_off():
 
 
 def test_work_is_bounded():
-    """A long answer that breaks late is mended, or given up, in a moment."""
+    """A long answer that breaks late is quickly healed or left unchanged."""
     turn = prepared("json")
     long = '<call>\n{"name": "plan", "arguments": {"title": "' + "ab, " * 2_000 + '", "hour": noon}}\n</call>'
     with warnings.catch_warnings():
@@ -229,7 +279,7 @@ def test_work_is_bounded():
 
 @pytest.mark.parametrize("name", ["drift", "drift-damage"])
 def test_calls_that_real_models_broke_are_healed_or_left_alone(name):
-    """Whatever the model writes under the grammar, the call has the name that was written, and obeys its schema."""
+    """Under the grammar, the healed call keeps its name and fits its schema."""
     rows, templates = vendor_cases(name), all_vendor_templates()
     if not rows:
         pytest.skip("no drifted answers found")
@@ -249,9 +299,9 @@ def test_calls_that_real_models_broke_are_healed_or_left_alone(name):
             continue
         message = turn.parse(row["text"][: healing.cut] + healing.sample(1))
         calls = message.tool_calls[len(before.tool_calls) :]
-        # A value may hold by chance what looks like a torn closer: that call fails, and is none that nobody wrote.
+        # A value may look like a damaged end of a call. Then the call fails, and doesn't become another call.
         assert [call.name for call in (*calls, *message.failed_calls)][:1] == [healing.name], row
         healed += bool(calls) and not calls[0].problems()
     assert healed >= 10
-    # A call with two readings that fit its tool fails, and isn't healed, since the model may have meant either.
+    # A call with two valid readings fails and isn't healed, since the model may have meant either.
     assert healed >= 8 * len(left)

@@ -10,12 +10,12 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 NEEDED = {"chat_template", "errors", "json_values", "limits", "rendering", "signatures", "version"}
-"""The packages and modules that make a `ChatTemplate`."""
+"""The packages and modules that are needed for a `ChatTemplate`."""
 HELLO = '[{"role": "user", "content": "Hello"}]'
 
 
 def loaded(code: str) -> set[str]:
-    """Return the modules that a fresh interpreter has loaded after it has run `code`."""
+    """Return the modules that a fresh interpreter has loaded after running `code`."""
     shown = f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\n{code}\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
     return set(run.stdout.split())
@@ -26,7 +26,7 @@ def packages(modules: set[str]) -> set[str]:
 
 
 def test_a_template_is_made_without_analysis_parsers_and_grammars():
-    """To the first `ChatTemplate`, only what renders is loaded, and no module that is not needed for it."""
+    """Creating the first `ChatTemplate` loads only the modules for rendering."""
     modules = loaded("from unrender import ChatTemplate\nChatTemplate.from_string('{{ messages }}')")
 
     assert packages(modules) == NEEDED
@@ -34,7 +34,7 @@ def test_a_template_is_made_without_analysis_parsers_and_grammars():
 
 
 def test_importing_the_package_loads_nothing_else():
-    """`import unrender` is no more than a table of names."""
+    """`import unrender` loads only a table of names."""
     modules = loaded("import unrender")
 
     assert packages(modules) == {"version"}
@@ -44,7 +44,7 @@ def test_importing_the_package_loads_nothing_else():
 @pytest.mark.slow
 @pytest.mark.parametrize("used", ["", "; turn.parse('Hi')", "; turn.parser().feed('Hi')"])
 def test_answers_are_read_without_what_writes_grammars(used, tmp_path, monkeypatch):
-    """Preparing a turn of a known template and reading its answer loads no emitter; its analysis alone reads its grammar."""
+    """Preparing a turn of a known template and parsing its answer loads no code that writes grammars."""
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
     code = f"from unrender import ChatTemplate\nturn = ChatTemplate.from_string('{{{{ messages }}}}').prepare({HELLO})"
     loaded(code)
@@ -57,7 +57,7 @@ def test_answers_are_read_without_what_writes_grammars(used, tmp_path, monkeypat
 
 @pytest.mark.slow
 def test_a_reader_of_text_needs_no_jinja():
-    """A parser is loaded without templates and their engine."""
+    """A parser is loaded without templates and Jinja."""
     modules = loaded("import unrender.parser.streaming")
 
     assert "jinja2" not in modules
@@ -66,7 +66,7 @@ def test_a_reader_of_text_needs_no_jinja():
 
 @pytest.mark.slow
 def test_a_template_that_is_known_is_not_analysed(tmp_path, monkeypatch):
-    """A process that finds a template's analysis on disk does not even load what would make it."""
+    """A process that finds a template's analysis on disk doesn't load the code for analysis."""
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
     code = f"from unrender import ChatTemplate\nChatTemplate.from_string('{{{{ messages }}}}').prepare({HELLO})"
 

@@ -1,4 +1,4 @@
-"""Data that nobody can change, and copies that may be changed."""
+"""Immutable data, and copies that can be changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_frozen_data_cannot_be_changed(change):
-    """Whatever is tried is a `TypeError`, at every depth, and changes nothing."""
+    """Any change raises a `TypeError` at every depth, and has no effect."""
     data = frozen(DATA)
 
     with pytest.raises(TypeError, match="shared and immutable"):
@@ -50,7 +50,7 @@ def test_frozen_data_cannot_be_changed(change):
 
 
 def test_every_way_to_change_is_closed():
-    """Python's lists and dicts have no other methods of their own that change them."""
+    """Python's lists and dicts have no other mutating methods of their own."""
     kept = {"__init__", "__new__", "__class_getitem__", "__reversed__", "copy", "get", "items", "keys", "values"}
     reading = {"count", "index", "__contains__", "__getitem__", "__iter__", "__len__", "__or__", "__ror__", "__add__"}
     reading |= {"__mul__", "__rmul__", "__sizeof__", "__doc__", "__hash__", "__repr__", "__getattribute__"}
@@ -61,7 +61,7 @@ def test_every_way_to_change_is_closed():
 
 
 def test_frozen_data_are_copies():
-    """Frozen data doesn't depend on the original; tuples and mappings of any kind are alike."""
+    """Frozen data doesn't depend on the original. Tuples and mappings of any kind are accepted."""
     own = copy.deepcopy(DATA)
     data = frozen(own)
     own["a"].append(2)
@@ -73,7 +73,7 @@ def test_frozen_data_are_copies():
 
 
 def test_frozen_data_are_data():
-    """They are written as JSON, pickled, copied and merged as lists and dicts are."""
+    """Frozen data can be written as JSON, pickled, copied and merged like lists and dicts."""
     data = frozen(DATA)
 
     assert json.dumps(data) == json.dumps(DATA)
@@ -85,7 +85,7 @@ def test_frozen_data_are_data():
 
 
 def test_thawed_data_are_plain():
-    """A copy is made of dicts and lists, and changing it changes nothing else."""
+    """The copy consists of plain dicts and lists. Changing it changes nothing else."""
     data = frozen(DATA)
     own = thawed(data)
     own["a"][1]["b"] = own["c"]["d"] = 1
@@ -95,7 +95,7 @@ def test_thawed_data_are_plain():
 
 
 def test_shared_parts_cost_no_more():
-    """Parts that are shared a million million times, and a whole that holds itself, are copied in no time."""
+    """Parts that are shared exponentially often, and a value that contains itself, are copied quickly."""
     shared: Any = []
     for _ in range(5000):
         shared = [shared, shared]
@@ -110,12 +110,12 @@ def test_shared_parts_cost_no_more():
 
 @pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0, False), ("1", 1), ([1], (1,)), (None, "")])
 def test_values_that_differ_have_different_keys(one, other):
-    """Python's `==` takes True for 1; a schema does not."""
+    """In Python, True equals 1, but not in a schema."""
     assert content_key({"enum": [one]}) != content_key({"enum": [other]})
 
 
 def test_values_that_hold_each_other_many_times_have_a_key_at_once():
-    """Neither a value that holds itself nor one that unfolds into 2 ** 200 parts takes long."""
+    """Values that contain themselves or unfold into 2 ** 200 parts get a key quickly."""
     endless: list[object] = []
     endless += [endless, endless]
     shared: dict[str, object] = {}
@@ -127,7 +127,7 @@ def test_values_that_hold_each_other_many_times_have_a_key_at_once():
 
 
 def test_frozen_data_have_one_key():
-    """A frozen dict is copied for its key once; what is not plain data has none, frozen or not."""
+    """The key of a frozen dict is computed once. Values other than plain data have none."""
     data, other = frozen(DATA), frozen({"a": object()})
 
     assert content_key(data) == content_key(frozen(DATA)) != b""

@@ -1,4 +1,4 @@
-"""The limits, as the table in the documentation lists them."""
+"""The limits as listed in the documentation's table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LISTED = list(reference.listed_limits())
 
 
 def test_every_limit_is_listed_once() -> None:
-    """Each name of the module is there, with a positive value, a subject, and a reason that is a sentence."""
+    """Each limit is listed with a positive value, a subject, and a reason that is a sentence."""
     assert [limit.name for limit in LISTED if "." not in limit.name] == [
         name for name in vars(limits) if name.isupper() and name != "STANDARD"
     ]
@@ -22,7 +22,7 @@ def test_every_limit_is_listed_once() -> None:
 
 
 def test_limits_of_a_caller_are_listed() -> None:
-    """Each field of `Limits` is one of them, with its default."""
+    """Each field of `Limits` is listed with its default."""
     listed = {limit.name: limit.value for limit in LISTED}
 
     assert (

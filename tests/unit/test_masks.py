@@ -1,4 +1,4 @@
-"""Which characters of a rendered conversation the model wrote."""
+"""The characters of a rendered conversation that the model wrote."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def said(template: ChatTemplate, messages, **kwargs) -> list[str]:
 
 
 def marks(source: str) -> tuple[str, list[tuple[int, int, int]]]:
-    """Return the mask that a template's own `{% generation %}` gives, by rendering marks in its place."""
+    """Return the mask of a template's own `{% generation %}`, by rendering marks in its place."""
     marked = source.replace("{% generation %}", "\ue000").replace("{% endgeneration %}", "\ue001")
     text = ChatTemplate.from_string(marked)._with_tools.render(CHAT, add_generation_prompt=False).unwrap()
     written, plain = [], ""
@@ -56,7 +56,7 @@ def marks(source: str) -> tuple[str, list[tuple[int, int, int]]]:
 
 
 def test_the_mask_is_that_of_generation_tags():
-    """A template with `{% generation %}` says itself what the model wrote; the mask agrees."""
+    """`{% generation %}` in a template marks the model's text, and the mask agrees."""
     plain = MARKED.replace("{% generation %}", "").replace("{% endgeneration %}", "")
 
     mask = assistant_mask(ChatTemplate.from_string(plain), CHAT)
@@ -68,7 +68,7 @@ def test_the_mask_is_that_of_generation_tags():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.jinja")), ids=lambda path: path.stem)
 def test_what_the_model_wrote_is_read_as_the_message(path):
-    """On every family of formats, an answer's text is parsed back to what it says, and nothing else is in it."""
+    """In every family of formats, the masked text is parsed into the message and contains nothing else."""
     template = ChatTemplate.from_file(path, bos_token="<s>", eos_token="</s>")
 
     first, last = said(template, [*CHAT, {"role": "user", "content": "Thanks."}])
@@ -78,19 +78,19 @@ def test_what_the_model_wrote_is_read_as_the_message(path):
     assert "Oslo" not in first + last
     assert "Thanks" not in last
     message = template.prepare(CHAT[:3]).parse(last)
-    # Where the prompt opens reasoning and the history drops it, nothing tells the answer from reasoning.
+    # If the prompt opens reasoning and the history drops it, reasoning and answer can't be distinguished.
     assert (message.content + message.reasoning).strip().endswith("It is noon.")
 
 
 def test_the_prompts_own_words_are_not_the_models():
-    """Text of the generation prompt belongs to the prompt, also where the history writes the same."""
+    """Text of the generation prompt is part of the prompt, even if the history has the same text."""
     messages = [CHAT[0], {"role": "assistant", "content": "Noon.", "reasoning_content": "Hm."}]
 
     assert said(ChatTemplate.from_string(DROPS_REASONING), messages) == ["Hm.</think>Noon.<|end|>"]
 
 
 def test_borders_are_found_where_the_history_changes():
-    """Reasoning of an earlier turn is dropped: its answer is still found between header and end."""
+    """If earlier reasoning is dropped, the answer is still found between header and end."""
     messages = [{**m, "reasoning_content": "Hm."} if m["role"] == "assistant" else m for m in CHAT]
 
     assert said(ChatTemplate.from_string(DROPS_REASONING), messages) == [
@@ -100,7 +100,7 @@ def test_borders_are_found_where_the_history_changes():
 
 
 def test_a_turn_without_an_end_ends_before_the_next_header():
-    """Without an end of its own, a turn ends at the header of the next message."""
+    """Without an end of turn, a turn ends at the header of the next message."""
     first, last = said(ChatTemplate.from_string(NO_END), CHAT)
 
     assert first.strip() == "Which city?"
@@ -108,7 +108,7 @@ def test_a_turn_without_an_end_ends_before_the_next_header():
 
 
 def test_calls_are_the_models():
-    """A call, its markers and the end of its turn were written by the model; the result was not."""
+    """The model wrote the call, its markers and the end of its turn, but not the result."""
     template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
     call = {"id": "abcdefghi", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     messages = [
@@ -126,7 +126,7 @@ def test_calls_are_the_models():
 
 
 def test_tokens_follow_their_first_character():
-    """A token counts where it begins; special tokens without characters never do."""
+    """A token belongs to its first character. Special tokens without characters never count."""
     shown = ChatTemplate.from_string("{% for m in messages %}{{ m.content }} {% endfor %}")
     mask = assistant_mask(shown, [*CHAT[:1], CHAT[1], CHAT[2]])
     mask = AssistantMask(text="ab cd ef", written=(replace(mask.written[0], start=3, end=6),))
@@ -136,7 +136,7 @@ def test_tokens_follow_their_first_character():
 
 
 def test_an_answer_that_is_not_shown_is_an_error():
-    """A message whose borders cannot be told is named, never guessed."""
+    """If a message's place is uncertain, the error names the message."""
     backwards = ChatTemplate.from_string("{% for m in messages|reverse %}{{ m.content }};{% endfor %}")
 
     with pytest.raises(RequestError, match=r"messages\[1\]: cannot tell where the rendering of this answer"):
@@ -144,7 +144,7 @@ def test_an_answer_that_is_not_shown_is_an_error():
 
 
 def test_a_refusal_is_the_templates_own():
-    """An exception of the template is in the error, in its own words."""
+    """The error has the template's own message."""
     refuses = ChatTemplate.from_string("{% if messages|length > 3 %}{{ raise_exception('too long') }}{% endif %}x")
 
     with pytest.raises(TemplateError, match="too long"):
@@ -152,7 +152,7 @@ def test_a_refusal_is_the_templates_own():
 
 
 def test_tools_are_given_as_for_a_prompt():
-    """A template that insists on descriptions masks the tools that it also takes in a prompt, in the same words."""
+    """Tools without descriptions are accepted, and rendered as in a prompt."""
     source = "{% for t in tools or [] %}{{ t.function.description + '!' }}{% endfor %}" + MARKED
     template = ChatTemplate.from_string(source)
     bare = [{"type": "function", "function": {"name": "now"}}]
@@ -164,7 +164,7 @@ def test_tools_are_given_as_for_a_prompt():
 
 
 def test_what_is_described_in_words_is_in_the_mask():
-    """Tools that a template ignores, and calls that it drops, are written as `prepare` writes them."""
+    """Injected tools and calls are written as by `prepare`."""
     template = ChatTemplate.from_string(MARKED)
     call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": '{"city": "Rome"}'}}
     chat = [CHAT[0], {"role": "assistant", "content": "", "tool_calls": [call]}]
@@ -189,7 +189,7 @@ RESULT_NAMED = (
 
 
 def test_the_trace_of_an_agent_whose_results_name_the_call():
-    """A thought and a call, the result, which names the tool again, a thought and the answer: each is found."""
+    """The mask finds a call with reasoning and the final answer, although the result repeats the tool's name."""
     call = {"id": "c", "type": "function", "function": {"name": "now", "arguments": '{"at": "Oslo"}'}}
     trace = [
         {"role": "user", "content": "When?"},

@@ -1,4 +1,4 @@
-"""`prepare` and `parser` take values of any depth, or name the place that is too deep."""
+"""`prepare` and `parser` accept nested values up to a limit, or name the place that is too deep."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ HOSTILE: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "place"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_values_are_an_error_that_names_the_place(template, arguments, place):
-    """A value that is nested too deeply, holds itself or isn't JSON is a `RequestError`, never another exception."""
+    """A value that is nested too deeply, contains itself or isn't JSON raises a `RequestError`."""
     with pytest.raises(RequestError, match=place) as caught:
         template.prepare(**{"messages": HELLO} | arguments())
 
@@ -90,7 +90,7 @@ def test_hostile_values_are_an_error_that_names_the_place(template, arguments, p
 
 
 def test_deep_values_are_rendered(template):
-    """Values below the limit are rendered: a schema of 200 objects in each other has 400 levels."""
+    """Values below the limit are rendered: a schema of 200 nested objects has 400 levels."""
     value: dict[str, Any] = {"type": "string"}
     for _ in range(200):
         value = {"type": "object", "properties": {"a": value}}
@@ -102,12 +102,12 @@ def test_deep_values_are_rendered(template):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000])
 def test_arguments_that_are_nested_too_deeply_stay_text(template, text):
-    """Arguments as JSON text that no reader reaches the end of are what a model wrote: they are rendered as text."""
+    """Arguments as JSON text that is nested too deeply come from a model, so they are rendered as text."""
     assert text in template.prepare(asked(text)["messages"]).prompt.replace("\\", "")
 
 
 def test_arguments_with_a_long_number_stay_text(template):
-    """JSON that Python does not turn into a value, a number of 5,000 digits, reaches the template as it was written."""
+    """JSON with a number of 5,000 digits, which Python doesn't convert, is rendered as text."""
     text = f'{{"a": {"9" * 5000}}}'
 
     turn = template.prepare(asked(text)["messages"])

@@ -1,4 +1,4 @@
-"""Every public function with an argument of a wrong type: it works, or one of our own errors names the argument."""
+"""Public functions with an argument of a wrong type work, or raise one of our own errors with its name."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ GIVEN: dict[str, Any] = {
     "role": Role.CONTENT,
     "special": {1: "<s>"},
 }
-"""A right value for each argument that has no default."""
+"""A valid value for each argument without a default."""
 
 
 def answered() -> Rollout:
@@ -101,7 +101,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "unrender.batch.Reader": {"source": TEMPLATE},
     "unrender.openai.Completion.body": {"messages": [GIVEN["message"]]},
 }
-"""Right values of a function whose arguments have the names of others."""
+"""Valid values for a function whose argument names mean something else elsewhere."""
 
 OWNERS: dict[str, Callable[[], Any]] = {
     "ChatTemplate": lambda: TEMPLATE,
@@ -123,7 +123,7 @@ OWNERS: dict[str, Callable[[], Any]] = {
     "Rollout": answered,
     "unrender.training.Rollout.sampled": lambda: Rollout(TEMPLATE, Named(), [USER]),
 }
-"""An object of each class with methods that take arguments."""
+"""An object of each class that has methods with arguments."""
 RESULTS = {
     *(
         "AnswerStream",
@@ -146,18 +146,18 @@ ELSEWHERE = (
     "unrender.probe",
     "unrender.training.TrainingRow",
 )
-"""Names that need an engine or a trainer, or that are tested with theirs."""
+"""Names that need an engine or a trainer, or are tested with theirs."""
 WRONG = ["wrong", Path("no/such/path"), None, [1], 3]
 
 
 def public() -> Iterator[Any]:
-    """Yield each public function, with the class that it is a method of."""
+    """Yield each public function with the class that it belongs to."""
     for name in NAMES:
         parts = name.split(".")
         owner: Any = None
         found: Any = importlib.import_module("unrender")
         for at, part in enumerate(parts[1:], 2):
-            with suppress(ModuleNotFoundError):  # `unrender.explain` is a module, and has a function of its own name.
+            with suppress(ModuleNotFoundError):  # `unrender.explain` is both a module and a function.
                 importlib.import_module(".".join(parts[:at]))
             owner, found = found, getattr(found, part, None)
         skipped = name.startswith(ELSEWHERE) or getattr(found, "__name__", "") in RESULTS
@@ -171,7 +171,7 @@ def public() -> Iterator[Any]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "owner", "function"), [*public()])
 def test_a_wrong_argument_is_named(name, owner, function, tmp_path, monkeypatch):
-    """No text, path, list or number, nor None, leads into our inside."""
+    """A wrong text, path, list, number or None never raises an internal error."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.jinja").write_text(SOURCE)
     given = {**GIVEN, "path": "t.jinja", "path_or_id": "t.jinja", **OTHERWISE.get(name, {})}
@@ -191,7 +191,7 @@ def test_a_wrong_argument_is_named(name, owner, function, tmp_path, monkeypatch)
                     if isinstance(result, Iterator):
                         list(islice(result, 5))
             except UnrenderError as error:
-                # A text may be wrong although text is right, e.g. because it isn't JSON.
+                # Even text may be invalid, e.g. if it isn't JSON.
                 fits = isinstance(wrong, str) and re.search(r"\bstr\b", str(argument.annotation))
                 words = [argument.name, str(wrong).strip("[]")]
                 if not (fits or any(word in str(error) for word in words)):

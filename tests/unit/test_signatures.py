@@ -1,4 +1,4 @@
-"""Arguments of a wrong type raise an error that names the argument, and what to pass."""
+"""Arguments of a wrong type raise an error with the argument's name and what to pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unrender.verify import verify
 
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 USER = {"role": "user", "content": "Hello"}
-# Without types, since the tests pass wrong ones.
+# Untyped, since the tests pass wrong types.
 TEMPLATES: Any = ChatTemplate
 TEMPLATE: Any = ChatTemplate.from_string(SOURCE)
 TURN: Any = TEMPLATE.prepare([USER])
@@ -58,14 +58,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize(("call", "message"), MISTAKES.values(), ids=MISTAKES)
 def test_a_wrong_type_is_named(call, message):
-    """The error names the argument and what was found, and says what to pass."""
+    """The error has the argument's name, the value found, and what to pass."""
     with pytest.raises(RequestError, match=message):
         call()
 
 
 @pytest.mark.parametrize("load", [verify, lint, lambda path: assistant_mask(path, [USER]), chat_template])
 def test_a_path_is_a_template(load, tmp_path):
-    """Functions that take a template also take what loads one; a missing file is named."""
+    """Functions that take a template also accept a path. The error for a missing file has its name."""
     (tmp_path / "chat_template.jinja").write_text(SOURCE)
 
     assert load(tmp_path / "chat_template.jinja")
@@ -74,13 +74,13 @@ def test_a_path_is_a_template(load, tmp_path):
 
 
 def test_a_source_is_no_path():
-    """The error says which function takes a source."""
+    """The error names the function that takes a source."""
     with pytest.raises(TemplateError, match="found Jinja source; use ChatTemplate.from_string"):
         ChatTemplate.from_pretrained(SOURCE)
 
 
 def test_a_text_alone_is_rescued():
-    """A server's content may be passed without its message."""
+    """A server's content can be passed without its message."""
     tools = [{"name": "now", "parameters": {"type": "object"}}]
     text = 'A moment.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'
 
@@ -88,7 +88,7 @@ def test_a_text_alone_is_rescued():
 
 
 def test_warnings_point_to_the_caller():
-    """The check of arguments isn't between a warning and the line that caused it."""
+    """Warnings point to the caller's line, not to the argument check."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         TEMPLATE.prepare([USER], unknown=1)
@@ -105,7 +105,7 @@ def several(values: Sequence[str], policy: Policy | None = None, *, more: Any = 
 
 
 def test_items_are_checked_after_a_failure():
-    """A wrong item is named with its place; a failure that no argument explains is left as it is."""
+    """The error for a wrong item has its index. A failure that the arguments don't explain is raised unchanged."""
     called: Any = several
     assert several(["ab", "c"]) == 3
     assert several((), more=several, count=2.5) == 0

@@ -1,4 +1,4 @@
-"""Token ids into events, with a real byte-level tokenizer."""
+"""Token ids are converted to events, with a real byte-level tokenizer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parser(tokenizer: Tokenizer) -> TokenParser:
 
 
 def test_ids_give_what_the_text_gives(tokenizer):
-    """One id at a time, the message is that of the whole text; half characters wait."""
+    """Fed one id at a time, the message equals that of the whole text. Partial characters are held back."""
     reader = parser(tokenizer)
 
     events = [event for token in tokenizer.encode(ANSWER).ids for event in reader.feed(token)]
@@ -49,7 +49,7 @@ def test_ids_give_what_the_text_gives(tokenizer):
 
 
 def test_a_spelled_out_special_token_is_a_quotation(tokenizer):
-    """Text that only spells a marker begins no call; the marker's own id does."""
+    """A marker in ordinary text doesn't start a call, but the marker's own id does."""
     spelled = [tokenizer.token_to_id(letter) for letter in "<call>"]
     rest = tokenizer.encode('{"name":"now","arguments":{}}</call>').ids
 
@@ -68,7 +68,7 @@ SPELLED = "The marker <call>" + CALL + "</call> calls a tool. "
 
 
 def chunks(tokenizer: Tokenizer, *parts: str | int) -> list[tuple[str, list[int]]]:
-    """Return texts and their ids: one chunk for each character, or for a special token."""
+    """Return texts and their ids, with one chunk for each character or special token."""
     pairs: list[tuple[str, list[int]]] = []
     for part in parts:
         if isinstance(part, int):
@@ -80,7 +80,7 @@ def chunks(tokenizer: Tokenizer, *parts: str | int) -> list[tuple[str, list[int]
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_chunks_with_ids_tell_markers_from_text(tokenizer, size):
-    """A marker that the text spells stays text, and the token of the same text starts a call, whatever the chunks."""
+    """At any chunking, a marker in ordinary text stays text, and the token with the same text starts a call."""
     opens, closes = map(tokenizer.token_to_id, ("<call>", "</call>"))
     pairs = chunks(tokenizer, SPELLED, opens, CALL, closes)
     reader = ChunkParser(parser(tokenizer).parser, {opens: "<call>", closes: "</call>"}, tokenizer)
@@ -96,7 +96,7 @@ def test_chunks_with_ids_tell_markers_from_text(tokenizer, size):
 
 @pytest.mark.parametrize("lag", [1, 3, 6])
 def test_text_that_lags_behind_its_ids_is_parsed_without_them(tokenizer, lag):
-    """An engine that holds back text for stop strings loses no call."""
+    """If an engine holds back text for stop strings, no call is lost."""
     opens, closes = map(tokenizer.token_to_id, ("<call>", "</call>"))
     pairs = chunks(tokenizer, "Hi. ", opens, CALL, closes)
     whole, given = "".join(text for text, _ in pairs), 0
@@ -114,7 +114,7 @@ def test_text_that_lags_behind_its_ids_is_parsed_without_them(tokenizer, lag):
 
 
 def test_the_token_that_ends_an_answer_may_be_missing_in_the_text(tokenizer):
-    """Engines drop the end of a turn from the text, but not from the ids."""
+    """Engines drop the end of turn from the text, but not from the ids."""
     end = tokenizer.token_to_id("<|end|>")
     special = {tokenizer.token_to_id(text): text for text in ("<call>", "</call>", "<|end|>")}
     pairs = chunks(tokenizer, SPELLED)
@@ -127,7 +127,7 @@ def test_the_token_that_ends_an_answer_may_be_missing_in_the_text(tokenizer):
 
 
 def test_bytes_that_are_no_character_are_not_held_for_ever(tokenizer):
-    """A model that writes broken UTF-8 is read all the same."""
+    """Invalid UTF-8 from a model isn't held back forever."""
     reader = parser(tokenizer)
     broken = tokenizer.encode("東").ids[0]
 
@@ -139,7 +139,7 @@ def test_bytes_that_are_no_character_are_not_held_for_ever(tokenizer):
 
 
 class Cleaning:
-    """A tokenizer of transformers that removes the spaces before punctuation unless its caller forbids that."""
+    """A transformers tokenizer that removes spaces before punctuation unless the caller turns this off."""
 
     clean_up_tokenization_spaces = True
     added_tokens_decoder: ClassVar[dict[int, str]] = {0: "<s>"}
@@ -152,7 +152,7 @@ class Cleaning:
 
 
 def test_spaces_before_punctuation_stay():
-    """A tokenizer that cleans up spaces changes no text, whether ids come one by one or together."""
+    """A tokenizer that cleans up spaces doesn't change text, whether ids come one by one or together."""
     text = "git add . && echo 'a , b' ?"
     reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered().parser(), Cleaning())
     reader.feed(map(ord, text))
@@ -163,12 +163,12 @@ def test_spaces_before_punctuation_stay():
 
 
 def test_special_ids_come_from_the_tokenizer(tokenizer):
-    """Only the tokens that the tokenizer calls special are."""
+    """Only tokens that the tokenizer marks as special are special."""
     assert special_ids_of(tokenizer) == {tokenizer.token_to_id(text) for text in ("<call>", "</call>", "<|end|>")}
 
 
 def test_the_cost_of_an_id_does_not_grow(tokenizer):
-    """Each step decodes a few ids, however many came before."""
+    """Each step decodes only a few ids, however many came before."""
 
     class Counting:
         longest = 0
@@ -186,7 +186,7 @@ def test_the_cost_of_an_id_does_not_grow(tokenizer):
 
 
 def test_markers_that_are_added_but_not_special_are_read():
-    """A token that was added is a marker when it comes as a token, whether the tokenizer calls it special or not."""
+    """An added token is a marker as a token, whether the tokenizer marks it as special or not."""
     made = byte_level(())
     made.add_tokens([AddedToken(text, special=False) for text in ("<call>", "</call>")])
     reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered(tools=TOOLS).parser(), made)
@@ -197,7 +197,7 @@ def test_markers_that_are_added_but_not_special_are_read():
 
 
 def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
-    """A model that has no token for `<call>` begins calls with its letters; what is a token can still be quoted."""
+    """A model without a token for `<call>` starts calls with its letters. Markers with tokens can still be quoted."""
     made = byte_level(["<|end|>"])
     reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered(tools=TOOLS).parser(), made)
     ids = made.get_vocab()
@@ -217,7 +217,7 @@ def words(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
 
 
 def test_a_body_spells_special_tokens_and_scaffold_has_them(tokenizer):
-    """The same text is one id where the template writes it, and letters where a message does."""
+    """The same text is one id in the template's own text, and letters in a message."""
     encoder = PromptEncoder(tokenizer)
 
     encoded = encoder.prompt([("<call>", False), ("<call> <<|end|> <|end", True), ("|>", False), ("<|end|>", False)])
@@ -228,14 +228,14 @@ def test_a_body_spells_special_tokens_and_scaffold_has_them(tokenizer):
 
 
 def test_each_id_belongs_to_the_piece_that_it_begins_in(tokenizer):
-    """Ids of characters with several bytes are counted with their piece, and empty pieces have none."""
+    """Ids of multi-byte characters are counted in their piece, and empty pieces have none."""
     encoded = PromptEncoder(tokenizer).prompt([("a", False), ("", True), ("東", True), ("<|end|>", False)])
 
     assert encoded.pieces == [0, 2, 2, 2, 3]
 
 
 def test_merges_are_those_of_the_whole_text():
-    """Pieces without special tokens are encoded as the rendered prompt is."""
+    """Pieces without special tokens are encoded like the rendered prompt."""
     made = byte_level(vocabulary={"Ġ": 0, "a": 1, "Ġa": 2, "x": 3, "Ċ": 4}, merges=[("Ġ", "a")])
 
     encoded = PromptEncoder(made).prompt([(" ", False), ("a", True)])
@@ -244,7 +244,7 @@ def test_merges_are_those_of_the_whole_text():
 
 
 def test_what_follows_gets_no_space():
-    """A tokenizer that puts a space before each text puts none before what is appended."""
+    """A tokenizer that puts a space before each text doesn't put one before appended text."""
     made = byte_level(vocabulary={"▁": 0, "a": 1, "x": 2, "\n": 3})
     made.pre_tokenizer, made.decoder = Metaspace(prepend_scheme="first"), MetaspaceDecoder(prepend_scheme="first")
     encoder = PromptEncoder(made)
@@ -254,13 +254,13 @@ def test_what_follows_gets_no_space():
 
 
 def test_a_tokenizer_must_tell_its_special_tokens():
-    """Without them a message could spell one unseen."""
+    """If the special tokens are unknown, a message could contain one unnoticed."""
     with pytest.raises(TokenizerError, match="expected a tokenizer that lists its special tokens"):
         PromptEncoder(byte_level(special=()))
 
 
 def test_a_special_token_of_one_letter_cannot_be_spelled():
-    """Then a message that holds it is an error, which names token and message."""
+    """A message that contains a special token of one letter is an error with the token and the message."""
     encoder = PromptEncoder(byte_level(special=("§",)))
 
     assert encoder.prompt([("§", False)]).ids == [encoder.special_tokens["§"]]
@@ -269,7 +269,7 @@ def test_a_special_token_of_one_letter_cannot_be_spelled():
 
 
 def test_a_tokenizer_without_offsets(tokenizer):
-    """If a tokenizer keeps no offsets, decoding shows to which piece an id belongs."""
+    """If a tokenizer provides no offsets, decoding shows which piece an id belongs to."""
 
     class Slow:
         added_tokens_decoder = tokenizer.get_added_tokens_decoder()

@@ -1,4 +1,4 @@
-"""Turns share what constrains their answers, and nothing else."""
+"""Turns share the constraints of their answers, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prepared(values=("a",), **options) -> Turn:
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark"])
 def test_a_grammar_is_written_once(dialect):
-    """Turns of other templates, with the same format and request, have the same text, and not only an equal one."""
+    """Turns with the same format and request share one grammar object, even from different templates."""
     first = WRITERS[dialect](prepared())
 
     assert WRITERS[dialect](prepared()) is first
@@ -39,7 +39,7 @@ def test_a_grammar_is_written_once(dialect):
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
 @cases
 def test_what_differs_is_written_for_itself(dialect, changed):
-    """No turn gets what was made for another request, even one whose tools Python takes for equal."""
+    """No turn gets the grammar of another request, even if Python treats the tools as equal."""
     one, other = prepared([1]), prepared(**{"values": [1], **changed})
     begun = replace(one, prefill="<think>")
 
@@ -51,7 +51,7 @@ def test_what_differs_is_written_for_itself(dialect, changed):
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "now"}}])
 def test_a_required_call_is_held_where_the_template_writes_none(dialect, choice):
-    """Behind any prompt it is JSON in tags, as `prepare` describes it; where `tool_format` is none, nothing can be written."""
+    """After any prompt, the call is JSON in tags, as `prepare` describes it. `tool_format="none"` is an error."""
     template, told = ChatTemplate.from_string(SOURCE), {"tools": tools(["a"]), "tool_choice": choice}
     turn = template.prepare_rendered("<user>Hello</><assistant>", **told)
     sample = turn.sample(1)
@@ -64,7 +64,7 @@ def test_a_required_call_is_held_where_the_template_writes_none(dialect, choice)
 
 
 def test_a_structural_tag_may_be_changed():
-    """Each caller gets a tag of its own."""
+    """Each caller gets its own copy of the tag."""
     turn = prepared()
     changed = json.loads(turn.constraint("xgrammar").grammar)
     changed.clear()
@@ -73,7 +73,7 @@ def test_a_structural_tag_may_be_changed():
 
 
 def test_every_caller_is_warned():
-    """A keyword that is not enforced is a warning each time, at the line that asked."""
+    """A keyword that isn't enforced causes a warning each time, at the caller's line."""
     turn = prepared()
     schema = {"type": "object", "properties": {"a": {"type": "number", "multipleOf": 0.3}}}
     turn = replace(turn, request=replace(turn.request, response_schema=schema))
@@ -85,7 +85,7 @@ def test_every_caller_is_warned():
 
 
 def test_a_schema_that_is_no_plain_data_is_written_each_time():
-    """Nothing is shared where it cannot be told what is equal."""
+    """If equality can't be determined, nothing is shared."""
     turn = prepared()
     odd = {"type": "integer", "default": object()}
     turn = replace(turn, request=replace(turn.request, response_schema=odd))
@@ -96,7 +96,7 @@ def test_a_schema_that_is_no_plain_data_is_written_each_time():
 
 @pytest.mark.parametrize("make", ["turn", "template"])
 def test_special_tokens_are_those_of_the_tokenizer(make):
-    """A special token spelled out in ordinary text is a quotation, whatever the format knows of tokens."""
+    """A special token in ordinary text is text, whatever tokens the format has."""
     template = ChatTemplate.from_string(SOURCE, format=Format.named("qwen3"))
     options = {"special_tokens": ["<tool_call>"]}
     tools_ = tools(["a"])

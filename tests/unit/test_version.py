@@ -1,4 +1,4 @@
-"""Errors about a missing extra show a command that fits the installation."""
+"""Errors about a missing extra show a command for the kind of installation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORIGINS = {
 
 @pytest.mark.parametrize(("origin", "command"), ORIGINS.values(), ids=ORIGINS)
 def test_the_command_fits_the_installation(monkeypatch, origin, command):
-    """A checkout, a wheel and an index each need another form."""
+    """The command differs for a checkout, a wheel and an index."""
     read = SimpleNamespace(read_text=lambda _name: origin and json.dumps(origin))
     monkeypatch.setattr(importlib.metadata, "distribution", lambda _name: read)
 
@@ -32,7 +32,7 @@ def test_the_command_fits_the_installation(monkeypatch, origin, command):
 
 
 def test_a_checkout_need_not_be_installed(monkeypatch):
-    """Without an installation, the command is for the checkout's folder."""
+    """Without an installation, the command uses the checkout's folder."""
 
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)

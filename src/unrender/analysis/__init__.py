@@ -24,6 +24,7 @@ from unrender.format import Format
 if TYPE_CHECKING:
     from unrender.analysis.derivation import analyze
     from unrender.analysis.stored import cache_folder
+    from unrender.format.picture import PicturePiece
     from unrender.proof.split import Split
 
 __all__ = [
@@ -90,6 +91,15 @@ class Analysis:
     """True if a limit was exceeded or the analysis failed. A new analysis may then find more, for example on an idle machine or with
     another release.
     """
+
+    def _pictures(self, format: Format | None = None) -> list[tuple[PicturePiece, ...]]:
+        """Return sample answers in the format, or in the `format` of a turn, as sequences of parts."""
+        from unrender.format.picture import pictures  # noqa: PLC0415 -- imported on use
+
+        with_call = next((found.right.text for found in self.evidence if found.part == "tools.mode"), "")
+        return pictures(
+            format or self.format, together=self.capabilities.supports_content_with_calls, with_call=with_call
+        )
 
 
 def __getattr__(name: str) -> Any:

@@ -81,16 +81,17 @@ class KeyView:
 
 
 class CallView:
-    """The views of one call syntax of `answer`."""
+    """The views of one call syntax of `answer`. Without `answer`, the markers that end a turn aren't known."""
 
-    def __init__(self, calls: Calls, answer: Answer) -> None:
+    def __init__(self, calls: Calls, answer: Answer | None = None) -> None:
         self.written: Calls = calls
         self.calls: Calls = calls.with_commas
         self.arguments: ArgumentsPart = self.calls.arguments
-        self.over: tuple[str, ...] = tuple(marker.core for marker in answer.ends)
-        self.ends: frozenset[str] = frozenset((*self.over, *(marker.core for marker in answer.dropped)))
+        ends, dropped = (answer.ends, answer.dropped) if answer else ((), ())
+        self.over: tuple[str, ...] = tuple(marker.core for marker in ends)
+        self.ends: frozenset[str] = frozenset((*self.over, *(marker.core for marker in dropped)))
         """Markers that end a turn, or that have no meaning."""
-        self.trail: str = answer.trail
+        self.trail: str = answer.trail if answer else ""
         self.marked: bool = any((calls.open, calls.call_open, calls.head))
 
     # The start of a run of calls.

@@ -27,6 +27,7 @@ from unrender.limits import MAX_CONTEXT
 from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
 from unrender.signatures import checked, did_you_mean
+from unrender.token_ids import ChunkParser, Detokenizer, TokenParser, special_texts_of
 from unrender.types import Request
 
 # Share one encoder, since `json.dumps` would create an encoder for each row.
@@ -42,7 +43,8 @@ class Reader:
 
     `source` is a template, a format, or an argument of `ChatTemplate.from_pretrained`. `tools` are the default tools, for rows without
     their own. If `tools` is None, any name counts as a tool. `prefill` is the start of the answer that is already part of the prompt, e.g.
-    `<think>`. This prefill is used for rows without a prompt. The default is the prefill of the template's generation prompt.
+    `<think>`. This prefill is used for rows without a prompt. The default is the prefill of the template's generation prompt. `tokenizer` is
+    from transformers or tokenizers.
 
     These arguments name the columns to read, if the batch has them:
 
@@ -51,6 +53,8 @@ class Reader:
     - `messages`: the conversation, as a list or as JSON. The conversation is rendered for each row, which takes longer than parsing.
     - `tools_column`: the row's tools, as a list or as JSON.
     - `finish_reason`: the engine's finish reason.
+    - `token_ids`: the answer's token ids, as a list. With a `tokenizer`, the ids show which markers of the answer are special tokens, so a
+      marker in ordinary text is a quotation. A row with ids needs no text.
 
     The returned batch has these additional columns, with names prefixed by `prefix`:
 
@@ -77,6 +81,8 @@ class Reader:
         messages: str = "messages",
         tools_column: str = "tools",
         finish_reason: str = "finish_reason",
+        token_ids: str = "token_ids",  # noqa: S107 - the name of a column
+        tokenizer: Any = None,
         prefix: str = "",
         prefill: str | None = None,
         policy: Policy | None = None,
@@ -85,7 +91,8 @@ class Reader:
         self._template, self._format = _loaded(source)
         self._tools = None if tools is None else _plain_tools(tools)
         self._columns = {"text": text, "prompt": prompt, "messages": messages}
-        self._columns |= {"tools": tools_column, "finish_reason": finish_reason}
+        self._columns |= {"tools": tools_column, "finish_reason": finish_reason, "token_ids": token_ids}
+        self._tokenizer = tokenizer
         self._prefix = prefix
         self._begun = prefill
         self._policy = policy
@@ -125,7 +132,8 @@ class Reader:
         Columns are lists or numpy arrays of the same length. The additional columns are lists of strings without lone surrogates, which Arrow
         couldn't store. Raises `RequestError` if the batch isn't a mapping, or has no column with answers.
         """
-        if not {self._columns["text"], self._columns["messages"]} & batch.keys():
+        ids = {self._columns["token_ids"]} if self._tokenizer else set()
+        if not {self._columns["text"], self._columns["messages"], *ids} & batch.keys():
             expected = f"expected a column {self._columns['text']!r} or {self._columns['messages']!r}"
             near = did_you_mean(self._columns["text"], batch)
             raise RequestError(f"batch: {expected}, found {list(batch)!r:.80}{near or '; name it with text=…'}")
@@ -162,14 +170,25 @@ class Reader:
 
     def _read(self, row: Row) -> Reading:
         """Parse a row. Raises `RequestError` or `TemplateError` if the row's request is malformed."""
-        parser = self._parser(row)
-        events = parser.finish(row.finish_reason, text=row.text)
+        if self._tokenizer is None and row.text is None:
+            raise RequestError("token_ids: a row without text needs a tokenizer; pass one to the reader")
+        ids = row.token_ids if self._tokenizer else None
+        text = Detokenizer(self._tokenizer).text(ids or ()) if row.text is None else row.text
+        parser = self._parser(row, text)
+        if ids is None:
+            events = parser.finish(row.finish_reason, text=text)
+        elif row.text is None:
+            tokens = TokenParser(parser, self._tokenizer)
+            events = [*tokens.feed(ids), *tokens.finish(row.finish_reason)]
+        else:
+            chunks = ChunkParser(parser, special_texts_of(self._tokenizer), self._tokenizer)
+            events = [*chunks.feed(text, ids), *chunks.finish(row.finish_reason)]
         broken = [event for event in events if type(event) is Malformed]
         return reading_of(parser.message, broken, row.finish_reason)
 
-    def _parser(self, row: Row) -> Parser:
+    def _parser(self, row: Row, text: str) -> Parser:
         # Don't generate ids if the model writes its own.
-        ids = None if self.format.tools.id_parts is not None else partial(_id, row.text)
+        ids = None if self.format.tools.id_parts is not None else partial(_id, text)
         if row.messages is not None:
             return self._rendered(row, row.messages).parser(policy=self._policy, ids=ids)
         # Only the end of a long prompt is needed, because it shows whether reasoning is open: `…<bot><think>\n`. Most rows have the same

@@ -32,7 +32,8 @@ class Status(StrEnum):
 class Row:
     """A recorded answer, with the known parts of its request."""
 
-    text: str
+    text: str | None
+    """The answer; None if only its token ids are known."""
     prompt: str | None = None
     """The rendered prompt, or its end; None if it isn't known."""
     messages: Sequence[Any] | None = None
@@ -40,6 +41,8 @@ class Row:
     tools: Any = None
     """Tools in any form that `prepare` accepts, or as JSON text; None for the reader's default tools."""
     finish_reason: str | None = None
+    token_ids: Sequence[int] | None = None
+    """The answer's token ids; None if they aren't known."""
 
 
 def row_of(values: dict[str, Any]) -> Row:
@@ -52,19 +55,30 @@ def row_of(values: dict[str, Any]) -> Row:
         # "<think>…"}]`.
         *messages, last = messages
         text = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
-    if not isinstance(text, str):
+    ids = _token_ids(values["token_ids"])
+    if not isinstance(text, str) and not (_missing(text) and ids is not None):
         found = "nothing" if _missing(text) else repr(text)[:80]
         raise RequestError(f"text: expected the answer's text, found {found}")
     if not _missing(prompt) and not isinstance(prompt, str):
         raise RequestError(f"prompt: expected text, found {type(prompt).__name__}")
     tools, reason = values["tools"], values["finish_reason"]
     return Row(
-        text=text,
+        text=None if _missing(text) else text,
         prompt=None if _missing(prompt) else prompt,
         messages=messages or None,
         tools=None if _missing(tools) else tools,
         finish_reason=reason if isinstance(reason, str) else None,
+        token_ids=ids,
     )
+
+
+def _token_ids(value: Any) -> Sequence[int] | None:
+    if _missing(value):
+        return None
+    ids = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(ids, list | tuple) or not all(type(id) is int for id in ids):
+        raise RequestError(f"token_ids: expected a list of integers, found {value!r:.80}")
+    return ids
 
 
 def _missing(value: Any) -> bool:

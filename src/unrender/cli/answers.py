@@ -253,7 +253,7 @@ def _show_explanation(explanation: Explanation, template: ChatTemplate, *, every
         print_heading("Could come next")
         print_rows([("", " or ".join(explanation.expected))])
     print_heading("What the model should write", "«…» are its own words")
-    for answer in answers(explanation.format, template.capabilities, template.analysis.evidence):
+    for answer in answers(template.analysis, explanation.format):
         print_block(answer, indent=INDENT)
 
 

@@ -5,40 +5,28 @@ Rules: slots are enclosed in «…», because piped output has no colours to mar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from unrender.analysis import Analysis, Capabilities, Evidence
+from unrender.analysis import Analysis, Capabilities
 from unrender.cli.terminal import NO_STYLE, ROLES, Row, Styled
 from unrender.conversation.offer import Plan, call_form
-from unrender.explain.picture import (
-    PicturePiece,
-    call_picture,
-    calls_in_words,
-    field_texts,
-    inline,
-    pictures,
-    reasoning_in_words,
-)
 from unrender.format import Format
+from unrender.format.picture import PicturePiece, call_picture, field_texts, format_rows, inline
 
 
-def answers(format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()) -> list[Styled]:
-    """Return complete sample answers, up to the end of the turn."""
-    return [[_styled(piece) for piece in row] for row in pictures(format_, capabilities, evidence)]
+def answers(analysis: Analysis, format: Format | None = None) -> list[Styled]:
+    """Return complete sample answers, up to the end of the turn, in the analysis's format or in the `format` of a turn."""
+    return [[_styled(piece) for piece in row] for row in analysis._pictures(format)]
 
 
 def summary_rows(analysis: Analysis, plan: Plan) -> Iterator[Row]:
     """Yield a row for each topic of the summary."""
-    format, capabilities = analysis.format, analysis.capabilities
-    yield "Reasoning", reasoning_in_words(format, capabilities)
-    yield "Tool calls", calls_in_words(format)
-    if plan.offers:
-        yield "Tools", f"described in the system message, called as {inline(call_form(plan.format.tools))}"
-    yield "Stop at", " ".join(map(inline, format.turn.all_ends)) or "the end of the sequence"
-    yield "Keep tokens", " ".join(format.preserved_tokens) or "none"
-    if format.tolerated:
-        yield "Also parsed", f"{len(format.tolerated)} more call syntax{'es' * (len(format.tolerated) > 1)}"
-    yield "Conversation", "; ".join(_conversation(capabilities))
+    rows = format_rows(analysis.format, analysis.capabilities.thinking_off)
+    for topic, text in rows.items():
+        yield topic, text
+        if topic == "Tool calls" and plan.offers:
+            yield "Tools", f"described in the system message, called as {inline(call_form(plan.format.tools))}"
+    yield "Conversation", "; ".join(_conversation(analysis.capabilities))
     if analysis.diagnostics:
         yield "Not found", "; ".join(analysis.diagnostics)
     yield "Next", "unrender verify · unrender lint · unrender serve"

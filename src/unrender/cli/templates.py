@@ -49,7 +49,7 @@ from unrender.cli.terminal import (
 )
 from unrender.conversation.next_turn.continuation import Continuation
 from unrender.conversation.offer import Plan, plan_tools
-from unrender.explain.picture import field_texts
+from unrender.format.picture import field_texts
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
@@ -112,7 +112,7 @@ def _show_template(name: str, template: ChatTemplate, report: Report, *, everyth
     """Print sample answers and a summary. With `everything`, also print all fields, checks and evidence."""
     analysis = template.analysis
     print_line((titled(name), BOLD), "   ", *verdict_of(report))
-    for text in answers(template.format, analysis.capabilities, analysis.evidence):
+    for text in answers(analysis):
         print_line()
         print_block(text, indent=INDENT)
     print_line()

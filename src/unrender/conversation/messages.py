@@ -117,6 +117,19 @@ def read_conversation(messages: Any, template: Template, *, as_text: bool) -> Co
     return conversation
 
 
+def check_results(conversation: Conversation) -> None:
+    """Raise `RequestError` for a tool result whose id isn't that of an earlier call.
+
+    Without an id, a result belongs to the next call without a result. The same is true if no earlier call has an id.
+    """
+    known: dict[str, None] = {}
+    for said in conversation:
+        known |= {call.id: None for call in said.calls if call.id}
+        if said.answers and known and said.answers not in known:
+            where, what = "messages: tool_call_id", "the ids of earlier calls, "
+            raise RequestError(expected_one_of(where, known, said.answers, what=what))
+
+
 def split_continued(
     conversation: Conversation, continued: Continued | Literal[False] | None
 ) -> tuple[Conversation, Said | None]:

@@ -44,7 +44,7 @@ class Plan:
     offers: bool = False
     """True if the system message describes the tools."""
     withholds: bool = False
-    """True if the tools aren't passed to the template, which would describe them a second time."""
+    """True if the tools aren't passed to the template, because another part of the prompt describes them."""
     writes_calls: bool = False
     """True if the calls of earlier turns are written as text."""
     writes_results: bool = False

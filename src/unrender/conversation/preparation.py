@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.adapt import shown_media
 from unrender.conversation.capabilities import Capabilities
-from unrender.conversation.messages import Continued, read_conversation, split_continued
+from unrender.conversation.messages import Continued, check_results, read_conversation, split_continued
 from unrender.conversation.offer import AUTO, NONE, Plan, plan_tools
 from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
@@ -48,6 +48,7 @@ def prepare_turn(
     """
     # Steps: parse the messages, convert media, render the prompt with the tools, and find the prefill.
     read = read_conversation(messages, writer.template, as_text=writer.as_text)
+    check_results(read)
     conversation, last = split_continued(read, continued)
     shown, media = shown_media(conversation, writer.template, writer.capabilities)
     taken, rendering = writer.taken(shown, asks=True)
@@ -101,6 +102,7 @@ def make_writer(
     variables: Mapping[str, Any],
     *,
     tool_format: str,
+    describe_tools: bool,
     documents: Sequence[Any] | None,
     beside: Template,
 ) -> Writer:
@@ -109,6 +111,8 @@ def make_writer(
     `beside` is the model's other template: if `template` is for requests without tools, the one for requests with tools, and vice versa.
     """
     plan, format, ending = _planned(template, format, capabilities, tool_format, offered=bool(offer.tools))
+    if not describe_tools:
+        plan = replace(plan, offers=False, withholds=True)
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
     asked = resolve_kwargs(variables, template, capabilities, tools=offered, documents=documents, beside=beside)
     return Writer(

@@ -22,8 +22,8 @@ from typing import Any
 from unrender.cache import SHARED, bytes_of, kept
 from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.messages import plain_item
-from unrender.errors import RequestError
-from unrender.json_values import checked_list, checked_object, content_key, json_type
+from unrender.errors import GrammarError, RequestError
+from unrender.json_values import JsonSchema, checked_list, checked_object, content_key, json_type
 from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 from unrender.version import install_command
@@ -215,6 +215,8 @@ class Offer:
     """Cache key that identifies the tools. Empty if the tools can't be serialized."""
     weight: int = 0
     """Half of the offer's size in bytes, because the cache stores each offer under two keys and counts this weight for both."""
+    problem: str = ""
+    """Error message for the first tool whose parameters aren't a valid JSON Schema. Empty if all are valid."""
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
@@ -235,21 +237,34 @@ def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
 def _read(tools: Any, *, repeats: bool) -> Offer:
     plain = plain_tools(tools, repeats=repeats) or []
     read = read_tools(plain)
+    wrong = (_problem(tool.parameters, f"tools[{i}].function.parameters") for i, tool in enumerate(read))
+    problem = next(filter(None, wrong), "")
     try:
         # Use marshal version 2, which has no references, so that equal data has equal bytes. `plain_tools` has already limited the size.
         written = marshal.dumps(plain, 2)
     except ValueError:
-        return Offer(plain=plain, tools=read)
+        return Offer(plain=plain, tools=read, problem=problem)
     own = marshal.loads(written)  # noqa: S302 -- written just now
 
     def make() -> Offer:
         # Include the keys under which other caches store the tools and their parameters. These keys are created later, and each is as long
         # as `written`.
         weight = (bytes_of(own, read) + 3 * len(written)) // 2 + _KEY_BYTES
-        return Offer(plain=own, tools=read, key=written, weight=weight)
+        return Offer(plain=own, tools=read, key=written, weight=weight, problem=problem)
 
     made: Offer = SHARED.made(("offer", written), make, lambda offer: offer.weight)
     return made
+
+
+def _problem(schema: JsonSchema, where: str) -> str:
+    """Return the error message for an invalid JSON Schema at the path `where`, or "" if the schema is valid."""
+    from unrender.schema.reader import read_schema  # noqa: PLC0415 -- imported on use
+
+    try:
+        read_schema(schema)
+    except GrammarError as error:
+        return f"{where}: invalid schema: {error}"
+    return ""
 
 
 _KEY_BYTES = 300
@@ -267,9 +282,14 @@ def read_request(
 ) -> tuple[Offer, Request]:
     """Return the tools of a request and the constraints on its answer.
 
-    `repeats` has the same meaning as for `plain_tools`. Raises `RequestError`, with the path, if an argument is malformed.
+    `repeats` has the same meaning as for `plain_tools`. Such prompts exist already, so invalid schemas of their tools are allowed, too: a
+    grammar doesn't enforce them. Raises `RequestError`, with the path, if an argument is malformed.
     """
     offer = read_offer(tools, repeats=repeats)
+    schema = read_response_schema(plain_response_format(response_format))
+    problem = "" if repeats else offer.problem
+    if problem := problem or ("" if schema is None else _problem(schema, "response_format")):
+        raise RequestError(problem)
     if not isinstance(parallel_tool_calls, bool | None):
         raise RequestError(f"parallel_tool_calls: expected True or False, found {parallel_tool_calls!r:.60}")
     if reasoning_format not in ("auto", "none", None):
@@ -281,7 +301,7 @@ def read_request(
         tool_choice=choice,
         named_tool=named,
         parallel_tool_calls=parallel_tool_calls is not False,
-        response_schema=read_response_schema(plain_response_format(response_format)),
+        response_schema=schema,
         reasoning_format=reasoning_format or "auto",
     )
 

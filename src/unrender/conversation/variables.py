@@ -43,7 +43,7 @@ NOT_SET = STANDARD_VARIABLES | {"raise_exception", "strftime_now", "range", "dic
 """Names that callers can't set: standard variables, and functions that templates may call."""
 _ARGUMENTS = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_format"),
-    *("continue_final_message", "tool_format", "add_generation_prompt"),
+    *("continue_final_message", "tool_format", "describe_tools", "add_generation_prompt"),
 )
 """Names that can't be template variables: arguments of `prepare`, and values that `prepare` sets itself."""
 _RESERVED = (*_ARGUMENTS, _MORE, "bos_token", "eos_token")

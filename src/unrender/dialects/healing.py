@@ -6,12 +6,14 @@ Rule: text is only cut off, never changed. The kept text starts with the call's 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from unrender.answer.build import calls_of
+from unrender.answer.encode import Call, encode_calls
 from unrender.answer.literals import is_sign
-from unrender.answer.nodes import Calls, Marker
+from unrender.answer.nodes import Calls, Marker, literal_of
+from unrender.dialects.intact import Read, intact_arguments, narrowed
 from unrender.dialects.remainder import Remainder, reach
 from unrender.format import Format
 from unrender.limits import STANDARD, Limits
@@ -26,6 +28,8 @@ first.
 """
 _STRANGE = "\ue000"
 """A character for testing whether arbitrary text is allowed at a position. No marker, name or key contains it."""
+_LEAST_CLOSER = 3
+"""Minimum length of the start of an end marker that isn't taken for text."""
 _MARKS = 64
 """Maximum number of markers, or of quotation marks, that are examined in one call."""
 
@@ -39,7 +43,9 @@ class Begun:
     text: str
     """The valid prefix, starting at the first marker of the sequence of calls that contains it."""
     request: Request
-    """Request for the rest of the answer. The request allows only the named tool if the prefix could also start a call of another tool."""
+    """Request for the rest of the call. Its only tool requires the arguments that were intact, with their values."""
+    following: str
+    """Text of the complete calls that follow the broken one, without the end of the sequence of calls."""
 
 
 def good_beginning(
@@ -49,6 +55,8 @@ def good_beginning(
     span: tuple[int, int],
     end: int,
     name: str,
+    read: Read,
+    later: Sequence[Call] = (),
     limits: Limits = STANDARD,
     *,
     prefill: int = 0,
@@ -56,35 +64,47 @@ def good_beginning(
     """Return the valid prefix of a broken call of the tool `name`. The call is at `span` in the output, and its error is at `end`.
 
     The first `prefill` characters of the output are the end of the prompt and can't be cut off. These characters may contain the call's
-    start. Returns None if not even the first marker and the name are valid. Raises `GrammarError` if calls cannot be written as a grammar.
+    start. `read` parses a single call, and `later` are the complete calls that follow. Returns None if not even the first marker and the
+    name are valid. Raises `GrammarError` if calls cannot be written as a grammar.
     """
     start, stop = span
+    tool = request.tool(name)
+    runs = calls_of(format, replace(request, parallel_tool_calls=False))[:1]
+    if tool is None or not runs:
+        return None
+    kept = intact_arguments(runs[0], tool, output[start:stop], read)
+    # If the model started an unfinished call again, the second call completes the first one.
+    closers = runs[0].closers
+    ended = not closers or closers[-1] in output[start:stop]
+    if later and not ended and later[0][0] == name and all(later[0][1].get(key) == kept[key] for key in kept):
+        kept, later = dict(later[0][1]), later[1:]
     # If the prompt contains the start of the call, that part is valid. The model's part follows it, and may be cut off entirely.
     begun = start <= prefill > 0
     prompted = dict.fromkeys([output[start:prefill], output[:prefill]]) if begun else ()
     start = max(start, prefill) if begun else start
     # Skip whitespace before the call's first marker, as in ` to=functions.NAME` after a prompt that ends in `<|start|>assistant`.
     start += len(output[start:stop]) - len(output[start:stop].lstrip())
-    tool = request.tool(name)
-    runs = calls_of(format, request)[:1]
-    if tool is None or not runs:
-        return None
-    named = replace(request, tools=(tool,))
-    others = tuple(other for other in request.tools or () if other.name != name)
-    grammar = Remainder(format=format, request=named, limits=limits).called()
-    found: Begun | None = None
-    for opened in [*_openings(runs[0], output, start), *prompted]:
-        cut = _good(runs[0], grammar, opened, output[start:stop], end - start, begun=begun)
-        # Require the name to be kept, since the model could otherwise call another tool.
-        if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
-            continue
-        found = Begun(start + cut, opened + output[start : start + cut], named)
-    if found is None or not others:
-        return found
-    # If the kept text can only continue with the same name, allow later calls of other tools.
-    elsewhere = Remainder(format=format, request=replace(request, tools=others), limits=limits).called()
-    read = reach(elsewhere, found.text, _STEPS)
-    return replace(found, request=request) if read is not None and read < len(found.text) else found
+    # The values of intact arguments may exclude each other, e.g. by `oneOf`.
+    for values in (kept, {}) if kept else ({},):
+        named = replace(request, tools=(narrowed(tool, values),), parallel_tool_calls=False)
+        grammar = Remainder(format=format, request=named, limits=limits).called()
+        found: Begun | None = None
+        for opened in [*_openings(runs[0], output, start), *prompted]:
+            cut = _good(runs[0], grammar, opened, output[start:stop], end - start, begun=begun)
+            # Require the name to be kept, since the model could otherwise call another tool.
+            if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
+                continue
+            found = Begun(start + cut, opened + output[start : start + cut], named, _following(runs[0], later))
+        if found is not None:
+            return found
+    return None
+
+
+def _following(calls: Calls, said: Sequence[Call]) -> str:
+    """Return the text of calls that follow an earlier call, without the end of the sequence of calls."""
+    alone = replace(calls, open=Marker(), close=Marker())
+    written = (encode_calls(alone, [call], first=index) for index, call in enumerate(said, start=1))
+    return "" if calls.ends_turn else "".join(calls.separator.text + call for call in written)
 
 
 def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
@@ -97,6 +117,8 @@ def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
         if at < 0:
             break
         yield output[at:start]
+        # Earlier calls of the sequence are complete, so the grammar continues as if there were none.
+        yield calls.open.text.lstrip()
     # At the start of a line, a call may also lack its openers.
     if not output[output.rfind("\n", 0, start) + 1 : start].strip():
         yield calls.open.text.lstrip() + calls.call_open.text.lstrip()
@@ -131,10 +153,24 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
             break
     else:
         cut = _before_quote(quote, call, cut, bare, free)
+    torn = _damaged_closer(calls, call[:cut])
+    cut = torn if torn is not None and free(torn) else cut
     # Drop an incomplete word: `argu` isn't a key, even though it shares a prefix with the key `args`.
     while 0 < cut < len(call) and call[cut - 1].isalnum() and call[cut].isalnum():
         cut -= 1
     return cut
+
+
+def _damaged_closer(calls: Calls, call: str) -> int | None:
+    """Return the position of a damaged end marker in the last value of `call`, as in `<a>1</§a>`. Returns None if there is none."""
+    entry, closer = calls.arguments.entry, calls.arguments.closer.core
+    opener = literal_of(*entry[:1]).strip()
+    if not opener or len(closer) < _LEAST_CLOSER:
+        return None
+    start = call.rfind(opener) + len(opener)
+    least = max(len(closer) // 2, _LEAST_CLOSER)
+    found = re.compile(re.escape(closer[:least])).search(call, start)
+    return found and len(call[: found.start()].rstrip())
 
 
 def _before_quote(quote: re.Pattern[str], call: str, cut: int, bare: int, free: Callable[[int], bool]) -> int:

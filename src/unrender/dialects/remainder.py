@@ -15,7 +15,7 @@ from typing import Any
 
 from unrender import nodes
 from unrender.answer.build import answer_of, calls_of, ending, own_calls
-from unrender.answer.nodes import Calls
+from unrender.answer.nodes import Calls, Marker
 from unrender.cache import SHARED, bytes_of
 from unrender.dialects.constraint import DIALECT_OF, Dialect
 from unrender.dialects.gbnf import write_gbnf
@@ -77,6 +77,10 @@ class Remainder:
     """True if `prefill` starts with the first marker of a call or a sequence of calls. The grammar then covers the rest of the calls and
     the end of the turn.
     """
+    following: str = ""
+    """Text of calls that follow the call in `prefill`, if `in_call` is True."""
+    further: Request | None = None
+    """Request for calls after `following`. None if no more calls may follow."""
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
@@ -162,7 +166,15 @@ class Remainder:
     def _calls(self, values: Values, *, roles: bool = False) -> Expansion:
         """Return a sequence of calls and the end of the turn, from the first marker on."""
         calls = calls_of(self.format, self.request)[0]
-        whole = Grammar(Sequence((calls, ending(self.format))))
+        parts: list[Node] = [calls]
+        if self.following or self.further:
+            parts = [replace(calls, close=Marker(), ends_turn=False), Literal(self.following)]
+            ends: list[Node] = [Literal(calls.close.text)]
+            if self.further:
+                run = replace(calls_of(self.format, self.further)[0], open=Marker())
+                ends.append(Sequence((Literal(calls.separator.text), run)))
+            parts.append(Choice(tuple(ends)))
+        whole = Grammar(Sequence((*parts, ending(self.format))))
         return expand(whole, values, self.limits, roles=roles)
 
     @bounded_nesting
@@ -293,7 +305,11 @@ def _cached(answer: Remainder, what: str, make: Callable[[], Any]) -> Any:
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None
-    key = "constraint", what, answer.format, grammar, request, answer.prefill, answer.limits, answer.in_call
+    further = answer.further and answer.further._key
+    if answer.further and further is None:
+        return make()
+    called = (answer.in_call, answer.following, further)
+    key = "constraint", what, answer.format, grammar, request, answer.prefill, answer.limits, called
     return SHARED.made(key, make, lambda value: bytes_of(value, request) + _KEY_BYTES)
 
 
@@ -358,11 +374,17 @@ def reach(grammar: Grammar, text: str, steps: int) -> int | None:
     """
     waiting: list[tuple[Rest, int]] = [((grammar.root,), 0)]
     furthest = 0
+    known: dict[tuple[int, ...], Rest] = {}
     for _ in range(steps):
         if not waiting or furthest == len(text):
             return furthest
         rest, at = waiting.pop()
         furthest = max(furthest, at)
+        # Loose matching reaches the same state in many ways. Nodes are compared by identity, so the table keeps them alive.
+        state = (at, *map(id, rest))
+        if state in known:
+            continue
+        known[state] = rest
         if not rest:
             continue
         if isinstance(rest[0], Literal | nodes.Layout):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from itertools import groupby
 from os import PathLike
 from typing import Any
@@ -19,7 +18,7 @@ from unrender.messages.wire import Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Span
-from unrender.printable import excerpt_at, printable_line
+from unrender.printable import Line, Page, excerpt_at
 from unrender.signatures import checked
 
 
@@ -42,7 +41,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Page):
     """The result of parsing an output, with the role of each character and the reasons for failures."""
 
     output: str
@@ -72,11 +71,8 @@ class Explanation:
         """The parsed calls, followed by the failed ones, whose text is content."""
         return (*self.message.tool_calls, *self.message.failed_calls)
 
-    def __str__(self) -> str:
-        return page_text(page_of(self))
-
-    def _repr_html_(self) -> str:
-        return page_html(page_of(self))
+    def _page(self) -> Iterator[Line]:
+        return page_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain JSON data."""
@@ -205,28 +201,12 @@ def _without_one(format: Format) -> Iterator[tuple[str, Format]]:
 # Printing.
 
 
-Line = Sequence[tuple[str, str]]
-"""Pieces of text, each with a style: the name of a role, "bold", "dim", "red", or "" for none."""
-
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
 """Display names of some roles. Whitespace between markers is displayed like a marker."""
 _PARTS, _MARGIN, _NARROWEST = 8, 13, 20
 """Maximum number of an answer's parts, width of the column before their text, and minimum width of their text."""
 _COLUMNS = 100
 """Width of a page that isn't printed in a terminal."""
-_CSS: Mapping[str, str] = {
-    "reasoning": "color:#8250df",
-    "content": "color:#2da44e",
-    "marker": "color:#808891",
-    "name": "color:#0969da;font-weight:bold",
-    "argument": "color:#0f8a84",
-    "id": "color:#bf8700",
-    "malformed": "color:#cf222e",
-    "red": "color:#cf222e",
-    "bold": "font-weight:bold",
-    "dim": "color:#808891",
-}
-"""Styles in a notebook. The colours are readable on light and on dark pages."""
 
 
 def page_of(explanation: Explanation, *, columns: int = _COLUMNS, everything: bool = False) -> Iterator[Line]:
@@ -241,20 +221,6 @@ def page_of(explanation: Explanation, *, columns: int = _COLUMNS, everything: bo
         yield [(f"Tolerated: {tolerance}.", "")]
     if fix:
         yield [("Fix: ", "bold"), (fix + ".", "")]
-
-
-def page_text(lines: Iterable[Line]) -> str:
-    """Return a page as plain text."""
-    return "\n".join("".join(printable_line(text) for text, _ in line) for line in lines)
-
-
-def page_html(lines: Iterable[Line]) -> str:
-    """Return a page as HTML with colours."""
-    shown = "\n".join(
-        "".join(f'<span style="{_CSS.get(style, "")}">{escape(printable_line(text))}</span>' for text, style in line)
-        for line in lines
-    )
-    return f'<pre style="white-space:pre-wrap">{shown}</pre>'
 
 
 def _reason(explanation: Explanation) -> tuple[str, str]:

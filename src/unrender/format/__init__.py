@@ -15,7 +15,7 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -45,6 +45,7 @@ from unrender.format.parts import (
     Typing,
     Words,
 )
+from unrender.printable import Line, Page
 from unrender.signatures import checked, expected_one_of
 
 __all__ = [
@@ -77,7 +78,7 @@ FORMAT_VERSION = 2
 
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class Format(Page):
     """The syntax of a model's answers: reasoning, content, calls and the text around them, as plain data.
 
     A Format satisfies the invariants of `unrender.format.checks` (bounded texts, complete skeletons, unambiguous markers). Creating an
@@ -221,5 +222,7 @@ class Format:
         except FormatError as error:
             raise type(error)(f"{path}: {error}") from error
 
-    def __str__(self) -> str:
-        return self.to_json()
+    def _page(self) -> Iterator[Line]:
+        from unrender.format.picture import format_page  # noqa: PLC0415 -- imported on use
+
+        return format_page(self)

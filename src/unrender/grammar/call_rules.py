@@ -17,6 +17,7 @@ from typing import Any, assert_never
 from unrender import nodes
 from unrender.answer.follow import closing_tag, written_stops
 from unrender.answer.nodes import Calls, Element, Marker, literal_of
+from unrender.answer.views import CallView
 from unrender.format import Containers, Slot, Strings, Typing
 from unrender.grammar.spelling import Extra, Speller, chain, keywords_of
 from unrender.nodes import (
@@ -236,7 +237,8 @@ class CallWriter:
                 # Count nested tags with the argument's name to find the end of the value, except in string values.
                 counted = not isinstance(self.resolved(shape), Text)
                 tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
-                parts.append(self.told(Role.ARGUMENT, self.value(shape, tag or self.stops, hint)))
+                stops = (*tag, *self.excluded) if tag else self.stops
+                parts.append(self.told(Role.ARGUMENT, self.value(shape, stops, hint)))
             elif isinstance(part, Marker):
                 ways = (part.text, *(part.text.replace(part.core, other.text) for other in part.others))
                 parts.append(Choice(tuple(map(Literal, ways))) if part.others else Literal(part.text))
@@ -244,8 +246,14 @@ class CallWriter:
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
-        """The strings that end an argument's value."""
-        return written_stops(self.calls, self.objects)
+        """The strings that end an argument's value, or that it can't contain."""
+        return (*written_stops(self.calls, self.objects), *self.excluded)
+
+    @cached_property
+    def excluded(self) -> tuple[str, ...]:
+        """The strings that the parser takes for parts of damaged markers around a value."""
+        doubts = CallView(self.calls).doubts
+        return doubts.excluded(closed=bool(self.arguments.closer)) if doubts else ()
 
     # A single value.
 

@@ -23,11 +23,10 @@ from unrender.errors import RequestError, SchemaWarning
 from unrender.format import Format, Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
-from unrender.json_values import FrozenDict
 from unrender.limits import MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.token_ids import Decoder, Detokenizer, special_ids_of
+from unrender.token_ids import Decoder, Detokenizer
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
@@ -62,13 +61,6 @@ def _loaded_template(tokenizer: Any) -> ChatTemplate:
             f"set the environment variable {TEMPLATE} to a template file, or use the engine's own parser"
         )
     return chat_template(tokenizer)
-
-
-@kept(1_000_000)
-def special_tokens(tokenizer: Any) -> Mapping[int, str]:
-    """Return the texts of a tokenizer's special tokens, by id."""
-    decoder = Detokenizer(tokenizer)
-    return FrozenDict({id: decoder.text([id]) for id in special_ids_of(tokenizer)})
 
 
 @kept(1_000_000)

@@ -37,6 +37,8 @@ Errors = Literal["results", "user", "end"]
 """Reaction to a failed call: a result with the error, a user message with the error, or the end of the conversation."""
 _MARK = {"read_by": "unrender"}
 """Placeholder for `response_template` if the format can't be exported."""
+_MESSAGES = 'e.g. `dataset.map(lambda row: {"messages": row["prompt"] + row["completion"]})`'
+"""Way to get the column that `masked` needs."""
 Sampled = tuple[Sequence[Sequence[int]], Sequence[Sequence[float]] | None]
 """The token ids of answers, and optionally their log probabilities."""
 
@@ -69,11 +71,13 @@ def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any
     """Return a function for `dataset.map` that converts a row's `messages` (and `tools`) into tokens and their mask.
 
     TRL's SFT trainer uses the columns `input_ids` and `assistant_masks` directly. Any template is supported. The tokenizer must be a fast
-    one. The function raises `TemplateError` or `RequestError` if the mask is ambiguous.
+    one. The function raises `RequestError` for a row without `messages`, and `TemplateError` or `RequestError` if the mask is ambiguous.
     """
     template = chat_template(tokenizer)
 
     def tokenized(row: Mapping[str, Any]) -> dict[str, list[int]]:
+        if "messages" not in row:
+            raise RequestError(f"messages: expected a column with this name, found {[*row]}; {_MESSAGES}")
         mask = assistant_mask(template, row["messages"], tools=row.get("tools"), **template_kwargs)
         encoded = tokenizer(mask.text, add_special_tokens=False, return_offsets_mapping=True)
         return {

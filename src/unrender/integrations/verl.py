@@ -25,7 +25,7 @@ from unrender.token_ids import Detokenizer, PromptEncoder, PromptTexts, TokenPar
 from unrender.training.attribution import attributed_prompt
 
 _READ = Policy(unknown_tools="call", failed_calls="apart")
-"""Failed and unknown calls may have results."""
+"""Verl's loop answers failed and unknown calls with an error, from which the model can recover."""
 _QUESTION = {"role": "user", "content": "Hello"}
 
 
@@ -39,6 +39,9 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
     As in verl's agent loops, each builder handles one conversation. Sampled tokens are never removed from the prompt. Methods raise
     `ValueError` if it's uncertain what the template would write next.
     """
+
+    policy = _READ
+    """The policy with which answers are parsed."""
 
     def __init__(self, tokenizer: Any, **settings: Any) -> None:
         super().__init__(tokenizer, **settings)
@@ -88,7 +91,9 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
                 warnings.simplefilter("ignore", TemplateWarning)
                 prompt = self._texts.text(runtime_token_ids[:start])
                 turn = self._template.prepare_rendered(prompt, tools=tools, **self.chat_template_kwargs)
-                reader = TokenParser(turn.parser(policy=_READ), self.tokenizer, special_ids=self._encoder.special_ids)
+                reader = TokenParser(
+                    turn.parser(policy=self.policy), self.tokenizer, special_ids=self._encoder.special_ids
+                )
                 reader.feed(runtime_token_ids[start:])
                 reader.finish()
                 following = turn.next(reader.answer, updated_messages[len(previous_messages) :])
@@ -111,6 +116,9 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
 class ToolParser(VerlToolParser):  # type: ignore[misc]
     """Parser for the tool calls of any template."""
 
+    policy = _READ
+    """The policy with which answers are parsed."""
+
     def __init__(self, tokenizer: Any) -> None:
         super().__init__(tokenizer)
         self._template = chat_template(tokenizer)
@@ -118,29 +126,38 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
     async def extract_tool_calls(
         self, responses_ids: list[int], tools: Sequence[Any] | None = None
     ) -> tuple[str, list[FunctionCall]]:
-        """Return the content and the calls of an answer. Never raises an error."""
+        """Return the content and the calls of an answer. Never raises an error.
+
+        The arguments of a failed call are its text, which isn't JSON.
+        """
         offered = [tool.model_dump(exclude_unset=True, exclude_none=True) for tool in tools or ()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemplateWarning)
             turn = self._template.prepare([_QUESTION], tools=offered or None, **_VARIABLES.get(self.tokenizer, {}))
-        # Verl answers a call of an unknown tool with an error, from which the model can recover.
-        reader = TokenParser(turn.parser(policy=Policy(unknown_tools="call")), self.tokenizer)
+        reader = TokenParser(turn.parser(policy=self.policy), self.tokenizer)
         reader.feed(responses_ids)
         reader.finish()
         text = Detokenizer(self.tokenizer).text(responses_ids)
-        return reader.message.content, [
+        message = reader.message
+        # The token limit cuts off a call, which says nothing about the model.
+        failed = [call for call in message.failed_calls if call.status != "truncated"]
+        return message.content, [
             FunctionCall(
-                name=call.name, arguments=call.arguments_json, tool_call_id=call.id if call.id in text else None
+                name=call.name,
+                arguments=call.arguments_json if call.status == "complete" else call.text,
+                tool_call_id=call.id if call.id in text else None,
             )
-            for call in reader.message.tool_calls
+            for call in (*message.tool_calls, *failed)
         ]
 
 
-def install(*families: str) -> None:
+def install(*families: str, policy: Policy | None = None) -> None:
     """Register the parser as `unrender`, and the builder for all models for which verl has no builder.
 
     `families` names model families whose builders in verl are also replaced, e.g. "qwen3". Builders that support images aren't replaced.
+    `policy` is used to parse answers. By default, failed and unknown calls are returned as calls.
     """
+    ContinuousTokenBuilder.policy = ToolParser.policy = policy or _READ
     for family in ("default", *families):
         wiring._CONTINUOUS_TOKEN_BUILDER_REGISTRY[wiring._normalize_model_family(family)] = ContinuousTokenBuilder
     VerlToolParser.register("unrender")(ToolParser)

@@ -33,10 +33,9 @@ from unrender.integrations.rendered import (
     rendered_turn,
     request_template,
     said,
-    special_tokens,
     tail_text,
 )
-from unrender.token_ids import ChunkParser
+from unrender.token_ids import ChunkParser, special_texts_of
 
 NAME = "unrender"
 _RESPONSES = "vllm.entrypoints.openai.responses.serving"
@@ -342,7 +341,7 @@ class _Parser:
     def _begun(self, request: Any, *, auto: bool) -> ChunkParser:
         self._turn = self._answering(request, None, auto=auto)
         parser, tokenizer = opened(self._turn, continued=_continues(request)), self.model_tokenizer
-        return ChunkParser(parser, special_tokens(tokenizer), tokenizer)
+        return ChunkParser(parser, special_texts_of(tokenizer), tokenizer)
 
     def _answering(self, request: Any, form: Mapping[str, Any] | None, *, auto: bool) -> Turn:
         choice = request.tool_choice

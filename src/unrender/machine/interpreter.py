@@ -68,6 +68,8 @@ class Machine(Resumable):
     given: bool = False
     """True if the text before position 0 is part of a generation prompt, so that this text is never content."""
     length_limited: bool = False
+    stopped: bool = False
+    """True if the engine reported that the model ended its turn."""
     final: bool = False
     halted: bool = False
     pc: int = 0

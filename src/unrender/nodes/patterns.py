@@ -7,6 +7,7 @@ pattern. Lookarounds, back references, word boundaries and Unicode properties ra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +29,8 @@ _CLASSES = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _HEX = frozenset("0123456789ABCDEFabcdef")
+_OTHER_GROUP = re.compile(r"[a-zA-Z]*(-[a-zA-Z]+)?[:)]|[>#]")
+"""Matches the start of groups that other dialects have, after `(?`: flags such as `(?i)`, atomic groups and comments."""
 _SURROGATES = (0xD800, 0xDFFF)
 _END = 0x110000
 
@@ -263,6 +266,8 @@ class _Reader:
         if self.accept("?") and not self.accept(":"):
             if any(self.pattern.startswith(sign, self.position) for sign in ("=", "!", "<=", "<!")):
                 raise UnsupportedPattern("a lookaround")
+            if _OTHER_GROUP.match(self.pattern, self.position):
+                raise UnsupportedPattern("a group of another dialect")
             if not (self.accept("<") or self.accept("P<")) or ">" not in self.pattern[self.position :]:
                 raise self.broken("unknown kind of group")
             self.position = self.pattern.index(">", self.position) + 1

@@ -23,7 +23,7 @@ from unrender.nodes import Grammar
 from unrender.parser.quoting import Quoter
 from unrender.values.resumable import Resumable
 
-STATE_VERSION = 6
+STATE_VERSION = 7
 """Version of the data that `Parser.state` returns. Data of other versions is rejected."""
 _SPECIAL: Mapping[str, bool | None] = {"special": True, "ordinary": False, "unknown": None}
 _KINDS = {special: kind for kind, special in _SPECIAL.items()}

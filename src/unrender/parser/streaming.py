@@ -122,6 +122,8 @@ __all__ = ["STATE_VERSION", "Parser", "Span"]
 
 _KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_transcript", "_waiting")
 """Fields that are copied and pickled, unlike the fields of the fast path."""
+_ENDED = ("stop", "tool_calls")
+"""Finish reasons of a model that ended its turn."""
 
 
 @checked
@@ -260,6 +262,7 @@ class Parser(Resumable):
             "ids": list(machine.ids.made),
             "finished": self._finished,
             "length_limited": machine.length_limited,
+            "stopped": machine.stopped,
             "message": message_digest(self._fold.message),
         }
 
@@ -286,7 +289,7 @@ class Parser(Resumable):
         transcript, made = Transcript.restore(saved), iter(saved.texts("ids"))
         maker = ids or id_maker(format.tools)
         calls = CallIds(lambda position, name: next(made, None) or maker(position, name), transcript.known_ids)
-        finished, length_limited = saved.flag("finished"), saved.flag("length_limited")
+        finished, length_limited, stopped = map(saved.flag, ("finished", "length_limited", "stopped"))
         # Reuse the generated ids in order, then generate new ones for later calls.
         parser = cls.__new__(cls)
         try:
@@ -296,7 +299,7 @@ class Parser(Resumable):
             for special, text in transcript:
                 parser.feed(text, special=special)
             if finished:
-                parser.finish("length" if length_limited else None)
+                parser.finish("length" if length_limited else "stop" if stopped else None)
         except (ParseError, GrammarError, ValueError) as error:
             raise StateError(f"state.fed: expected text that the parser accepts: {error}") from None
         calls.make = maker
@@ -409,7 +412,8 @@ class Parser(Resumable):
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
         """End the output, and return the last events. A second call returns no events.
 
-        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated. `text` is the last chunk, which is fed
+        `reason` is the engine's finish reason: after "length", an unclosed call counts as truncated, and after "stop", a call whose arguments
+        are complete counts as complete, although its end marker is missing. `text` is the last chunk, which is fed
         first.
         """
         if text != "":
@@ -419,7 +423,7 @@ class Parser(Resumable):
         self._finished = True
         tail = self._leave_flow()
         machine = self._machine
-        machine.length_limited = reason == "length"
+        machine.length_limited, machine.stopped = reason == "length", reason in _ENDED
         events = self._emit(machine.finish(tail + self._quoter.release()))
         last = self._cleaner.finish()
         self._fold.add(last)

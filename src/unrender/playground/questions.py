@@ -17,14 +17,13 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from unrender import ChatTemplate, Event, GrammarError, TemplateError, Turn, UnrenderError, __version__
-from unrender.analysis import Capabilities
 from unrender.cache import kept
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples.values import example_value
 from unrender.explain import explain
-from unrender.explain.picture import calls_in_words, pictures, reasoning_in_words
 from unrender.format import Format
 from unrender.format.data import differences
+from unrender.format.picture import calls_in_words, pictures, reasoning_in_words
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES
 from unrender.openai import deltas
 from unrender.signatures import expected_one_of
@@ -152,7 +151,7 @@ def _format(data: Mapping[str, Any]) -> dict[str, Any]:
         "format": template.format.to_dict(),
         "pictures": _drawn(template),
         "facts": [
-            f"reasoning: {reasoning_in_words(template.format, template.capabilities)}",
+            f"reasoning: {reasoning_in_words(template.format, template.capabilities.thinking_off)}",
             f"calls: {calls_in_words(template.format)}",
         ],
         "evidence": [
@@ -173,8 +172,7 @@ def _must_render(template: ChatTemplate) -> None:
 
 
 def _drawn(template: ChatTemplate) -> list[list[dict[str, Any]]]:
-    found = template.analysis
-    return [list(map(asdict, row)) for row in pictures(template.format, found.capabilities, found.evidence)]
+    return [list(map(asdict, row)) for row in template.analysis._pictures()]
 
 
 def _prompt(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -313,7 +311,7 @@ def _row(data: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     """Return sample answers of a template or a format. A format alone is assumed to allow content and calls in one answer."""
     if data.get("source"):
         return _drawn(template_of(data))
-    return [list(map(asdict, row)) for row in pictures(format_of(data), Capabilities(supports_content_with_calls=True))]
+    return [list(map(asdict, row)) for row in pictures(format_of(data))]
 
 
 def _checks(data: Mapping[str, Any]) -> dict[str, Any]:

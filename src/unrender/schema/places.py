@@ -93,10 +93,15 @@ class Place:
     """Base URIs of the resources entered so far, outermost first. `$dynamicRef` depends on them."""
     mapping: Mapping[str, Any] = field(init=False, repr=False, compare=False)
     """The keywords of the schema. It's a field because a property would be slower, and it's read hundreds of times even for small schemas.
+
+    A keyword with the value null counts as absent, since SDK objects contain all their fields: `{"type": "object", "required": null}`.
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mapping", {} if isinstance(self.schema, bool) else self.schema)
+        mapping = {} if isinstance(self.schema, bool) else self.schema
+        if None in mapping.values():
+            mapping = {word: value for word, value in mapping.items() if value is not None or word == "const"}
+        object.__setattr__(self, "mapping", mapping)
 
     @classmethod
     def checked(cls, schema: Any, path: str, base: str = "") -> Place:

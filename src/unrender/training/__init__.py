@@ -23,6 +23,6 @@ messages in a prompt. Rule: sampled ids are never decoded and encoded again, and
 """
 
 from unrender.training.masks import AssistantMask, assistant_mask
-from unrender.training.rollout import Rollout, TrainingRow
+from unrender.training.rollout import Rollout, TrainingRow, extend_all
 
-__all__ = ["AssistantMask", "Rollout", "TrainingRow", "assistant_mask"]
+__all__ = ["AssistantMask", "Rollout", "TrainingRow", "assistant_mask", "extend_all"]

@@ -21,7 +21,7 @@ from typing import Any
 from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.adapt import shown_media, with_names
 from unrender.conversation.messages import Conversation, Said, read_conversation, read_messages
-from unrender.conversation.tools import read_request
+from unrender.conversation.tools import read_offer
 from unrender.conversation.transcript import Writer
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.format import Format
@@ -87,8 +87,8 @@ def assistant_mask(
     The template doesn't need `{% generation %}`. `template_kwargs` are template variables, as in `ChatTemplate.prepare`. Raises
     `RequestError` if a message is malformed or has ambiguous borders, and `TemplateError` if the template rejects the conversation.
     """
-    offer, request = read_request(tools)
-    writer = as_template(template)._writing(offer, request, template_kwargs)
+    offer = read_offer(tools)  # rows of data may contain tools with invalid schemas
+    writer = as_template(template)._writing(offer, Request(tools=offer.tools), template_kwargs)
     rendered, full = _taken(writer, messages)
     for note in rendered.writer.notes:
         warnings.warn(note, TemplateWarning, stacklevel=3)

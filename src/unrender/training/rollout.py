@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from unrender import ChatTemplate, Message, Policy, RequestError, Turn
 from unrender.conversation.tools import read_request
-from unrender.errors import ExtendError, TemplateWarning
+from unrender.errors import ExtendError, TemplateWarning, UnrenderError
 from unrender.signatures import checked, checked_late
 from unrender.token_ids import PromptEncoder, TokenParser
 from unrender.training.attribution import attributed_prompt, texts_of
@@ -377,6 +377,28 @@ class Rollout:
             return attributed_prompt(self._loaded(), messages, **self._asked).pieces(
                 self.encoder, messages, special=roles
             )
+
+
+@checked
+def extend_all(
+    rollouts: Sequence[Rollout], messages: Sequence[Sequence[Any]], **options: Any
+) -> list[UnrenderError | None]:
+    """Append messages to the rollouts of a batch. Return None or the error for each rollout.
+
+    `messages` has the messages of each rollout. A rollout without messages is left unchanged, and so is one with an error. `options` are
+    arguments of `Rollout.extend`. Raises `RequestError` if the batch and its messages differ in length.
+    """
+    if len(rollouts) != len(messages):
+        raise RequestError(f"messages: expected a list for each of {len(rollouts)} rollouts, found {len(messages)}")
+    errors: list[UnrenderError | None] = []
+    for rollout, new in zip(rollouts, messages, strict=True):
+        try:
+            if new:
+                rollout.extend(new, **options)
+            errors.append(None)
+        except UnrenderError as error:
+            errors.append(error)
+    return errors
 
 
 def _role(message: Any) -> Any:

@@ -74,6 +74,15 @@ class Doubts:
             again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
         return cls(_telling((*heads, block[0])), found, call, again, between, equals, quote)
 
+    def excluded(self, *, closed: bool) -> tuple[str, ...]:
+        """Return strings that no generated value contains, because `raised` may take them for other markers.
+
+        `closed` is True if values end with their own closers.
+        """
+        # The start of a closer comes before its end. So if the closer ends like an opener, the value ends at the closer's start.
+        texts = [*self.tails, *self.heads, *([self.call] if self.call and not closed else ())]
+        return tuple(text for text in texts if text not in (CDATA_START, CDATA_END))  # Templates write CDATA sections.
+
     def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
         """Return whether the value `text` contains other markers or parts of markers.
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from unrender.printable import Line, Page
 from unrender.verify.axes import AXES
 
 
@@ -26,6 +27,9 @@ class Verdict(StrEnum):
     def in_history(self) -> str:
         """The verdict as shown for the history: "kept" for passed, "changed" for failed."""
         return {Verdict.PASSED: "kept", Verdict.FAILED: "changed"}.get(self, str(self))
+
+
+_STYLES = {Verdict.PASSED: "green", Verdict.FAILED: "red", Verdict.SKIPPED: "dim"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,7 @@ class CapabilityFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Page):
     """All findings on one template."""
 
     findings: tuple[CapabilityFinding, ...]
@@ -94,8 +98,11 @@ class Report:
             "history": [asdict(finding) for finding in self.history],
         }
 
-    def __str__(self) -> str:
-        return self.refusal or "\n".join(map(str, (*self.findings, *self.history)))
+    def _page(self) -> Iterator[Line]:
+        if self.refusal:
+            yield [(self.refusal, "red")]
+        for found in () if self.refusal else (*self.findings, *self.history):
+            yield [(str(found), _STYLES[found.verdict])]
 
 
 # Formatting.

@@ -7,6 +7,7 @@ import pickle
 from unittest.mock import patch
 
 import pytest
+from byte_tokenizer import byte_level
 from unit.batch.conftest import BROKEN, CALL, CUT, PLAIN, TEMPLATE, TOOLS
 
 from unrender import ChatTemplate, RequestError
@@ -47,6 +48,45 @@ def test_says_what_is_wrong(reader):
     assert warnings[2][-1] == "the call of 'get_weather' is truncated"
     assert warnings[3][0] == "character 34: expected a JSON value, found 'o'"
     assert warnings[4] == ["text: expected the answer's text, found nothing"]
+
+
+SPECIAL = """{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% for call in m.tool_calls or [] %}<call>
+{{- {"name": call.function.name, "arguments": call.function.arguments} | tojson }}</call>{% endfor %}<|end|>{% endfor %}
+{%- if add_generation_prompt %}<|assistant|>{% endif %}"""
+
+
+def test_token_ids_tell_quoted_markers_from_calls():
+    """A marker in ordinary tokens is text, with and without the row's text. Padding after the answer isn't a part of it."""
+    call = '<call>{"name": "get_weather", "arguments": {"city": "Rome"}}</call>'
+    quoted = f"{call}\n"
+    tokenizer = byte_level(special=("<call>", "</call>", "<|end|>", "<pad>"))
+    tokens = [*byte_level(special=()).encode(quoted).ids, *tokenizer.encode(f"{call}<|end|>").ids]
+    reader = pickle.loads(pickle.dumps(Reader(ChatTemplate.from_string(SPECIAL), tools=TOOLS, tokenizer=tokenizer)))
+    text = f"{quoted}{call}<|end|>"
+
+    for batch in (
+        {"text": [text], "token_ids": [tokens]},
+        {"token_ids": [[*tokens, tokenizer.token_to_id("<pad>")]]},
+    ):
+        read = reader(batch)
+        assert read["content"] == [quoted]
+        assert len(json.loads(read["tool_calls"][0])) == 1
+    assert len(json.loads(reader({"text": [text]})["tool_calls"][0])) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "warning"),
+    [
+        ({"token_ids": [1]}, "a row without text needs a tokenizer"),
+        ({"text": PLAIN, "token_ids": "1"}, "expected a list of integers, found '1'"),
+    ],
+)
+def test_unreadable_token_ids(reader, row, warning):
+    """A row without text needs a tokenizer, and ids are integers."""
+    reading = reader.read(row)
+
+    assert reading.status == "unreadable"
+    assert warning in reading.warnings[0]
 
 
 def ids(calls: str) -> list[str]:

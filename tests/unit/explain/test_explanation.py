@@ -171,8 +171,8 @@ def test_a_turn_is_printed_for_people():
     """`print(turn)` shows the tools, the stop strings and the prompt; a long prompt is shortened."""
     turn = ChatTemplate.from_string(SOURCE_OF_CALLS).prepare([{"role": "user", "content": "x" * 5000}])
 
-    assert str(turn).startswith("Prompt    5")
-    assert "\nTools     none\nStop at   </>\n" in str(turn)
+    assert str(turn).startswith("Prompt   5")
+    assert "\nTools    none\nStop at  </>\n" in str(turn)
     assert str(turn).endswith("x</><assistant>")
     assert len(str(turn)) < 2200
 

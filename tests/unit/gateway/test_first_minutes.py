@@ -53,17 +53,21 @@ def test_root_says_what_this_is():
         (CHAT, {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": WRONG_SCHEMA}}}),
         ("/v1/responses", {"text": {"format": {"type": "json_schema", "name": "a", "schema": WRONG_SCHEMA}}}),
         ("/v1/messages", {"output_config": {"format": {"type": "json_schema", "schema": WRONG_SCHEMA}}}),
+        (CHAT, {"tools": [{"type": "function", "function": {"name": "a", "parameters": WRONG_SCHEMA}}]}),
+        ("/v1/responses", {"tools": [{"type": "function", "name": "a", "parameters": WRONG_SCHEMA}]}),
+        ("/v1/messages", {"tools": [{"name": "a", "input_schema": WRONG_SCHEMA}]}),
     ],
 )
 @pytest.mark.parametrize("dialect", ["", "gbnf"])
 def test_invalid_schema_is_refused(path, body, dialect):
-    """An invalid schema of a response format is an error in every API, with and without grammars."""
+    """An invalid schema of a response format or a tool is an error in every API, with and without grammars."""
     given = {"input": "Hi"} if path.endswith("responses") else {"messages": HELLO, "max_tokens": 99}
 
     answer = posted(served(Told("Hi", capabilities=EngineCapabilities(dialect=dialect))), path, json=given | body)
 
     assert answer.status_code == 400
-    assert "response_format: invalid schema: #/type: expected one of" in answer.json()["error"]["message"]
+    where = "tools[0].function.parameters" if "tools" in body else "response_format"
+    assert f"{where}: invalid schema: #/type: expected one of" in answer.json()["error"]["message"]
 
 
 def test_misspelt_parameter_names_the_right_one():

@@ -292,6 +292,21 @@ def test_a_call_that_its_schema_refuses_is_written_again() -> None:
     assert len(engine.jobs) == 2
 
 
+def test_the_grammar_requires_the_arguments_after_the_error() -> None:
+    """Arguments that arrive after a call breaks are kept, too: the engine's grammar contains no other value."""
+    function: Any = TOOL["function"]
+    unit = {"properties": {**function["parameters"]["properties"], "unit": {"type": "string"}}}
+    tool = {"type": "function", "function": {**function, "parameters": {"type": "object", **unit}}}
+    rest = '"Rome", "unit": "kelvin"}}\n</tool_call>'
+    engine = Healer(MISQUOTED.replace("}}", ', "unit": "kelvin"}}'), rest)
+
+    body = {"model": "m", "messages": HELLO, "tools": [tool], "max_tokens": 500}
+    answer = posted(served(engine, "json-tags"), "/v1/chat/completions", json=body).json()["choices"][0]["message"]
+
+    assert json.loads(answer["tool_calls"][0]["function"]["arguments"]) == {"city": "Rome", "unit": "kelvin"}
+    assert "kelvin" in engine.jobs[1].grammar.text
+
+
 def asked(engine: Any, **settings: Any) -> Any:
     body = {"model": "m", "messages": HELLO, "tools": [TOOL], "max_tokens": 500}
     return posted(served(engine, "json-tags", **settings), "/v1/chat/completions", json=body).json()

@@ -1,4 +1,4 @@
-"""The chat handler, against a stand-in for the library's `Llama` that writes what it is told, one token a character."""
+"""The chat handler with a fake of the library's `Llama` that writes a scripted answer, one token per character."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REQUIRED = {"tools": [TOOL], "tool_choice": "required"}
 
 
 class Llama:
-    """Each byte is a token, except for the special ones; `answer` is generated, whatever the prompt."""
+    """Each byte is a token, except for the special ones. `answer` is generated for any prompt."""
 
     def __init__(self, *answer, room=4096, source=SOURCE):
         self.metadata = {"general.name": "stand-in"} | ({"tokenizer.chat_template": source} if source else {})
@@ -62,7 +62,7 @@ class Llama:
 
 @pytest.fixture(autouse=True)
 def grammars(monkeypatch):
-    """Put a stand-in for the library's module in its place; returns the grammars that were made."""
+    """Replace the library's module with a fake. Return the list of created grammars."""
     made = []
 
     def ends(vocabulary, token):
@@ -90,7 +90,7 @@ def choice(completion):
 
 
 def test_an_answer_becomes_a_message():
-    """Reasoning, content and calls are told apart, and special tokens end the answer."""
+    """Reasoning, content and calls are separated, and special tokens end the answer."""
     llama = Llama("<think>\nHm.\n</think>\n\nI'll look.\n" + CALL, END, "never")
 
     completion = ask(llama, tools=[TOOL])
@@ -104,7 +104,7 @@ def test_an_answer_becomes_a_message():
 
 
 def test_the_prompt_is_the_templates():
-    """The model's own template is rendered, tools included, with the beginning-of-sequence token once."""
+    """The model's own template is rendered with its tools, and the beginning-of-sequence token occurs once."""
     llama = Llama(EOS)
 
     ask(llama, tools=[TOOL])
@@ -117,7 +117,7 @@ def test_the_prompt_is_the_templates():
 
 
 def test_a_stream_adds_up_to_the_message():
-    """Deltas hold the same parts, the role first and the finish reason last."""
+    """Deltas contain the same parts, the role first and the finish reason last."""
     chunks = list(ask(Llama("<think>\nHm.\n</think>\n\nOk.\n" + CALL, EOS), tools=[TOOL], stream=True))
 
     deltas = [choice(chunk)["delta"] for chunk in chunks]
@@ -132,7 +132,7 @@ def test_a_stream_adds_up_to_the_message():
 
 @pytest.mark.parametrize("stop", ["STOP", ["STOP", "HALT"]])
 def test_texts_to_stop_at_are_no_content(stop):
-    """Generation ends at a stop string, and what only begins like one is kept."""
+    """Generation ends at a stop string, and text that only starts like one is kept."""
     answer = choice(ask(Llama("A STO HAL STO", "P and more"), stop=stop))
 
     assert answer["message"]["content"] == "A STO HAL "
@@ -143,7 +143,7 @@ def test_texts_to_stop_at_are_no_content(stop):
     ("limit", "room"), [({"max_tokens": 5}, 4096), ({}, 5 + len("<s><|user|>Hello<|end|><|assistant|>") - 2)]
 )
 def test_an_answer_may_be_too_long(limit, room):
-    """An answer that reaches the limit, or the end of the context, says so."""
+    """An answer that reaches the limit or the end of the context has the finish reason `length`."""
     answer = choice(ask(Llama("Hello, world", room=room), **limit))
 
     assert answer["message"]["content"] == "Hello"
@@ -151,7 +151,7 @@ def test_an_answer_may_be_too_long(limit, room):
 
 
 def test_a_call_that_is_cut_off_is_no_call():
-    """Half a call is not handed over for execution."""
+    """An incomplete call isn't returned for execution."""
     answer = choice(ask(Llama(CALL), tools=[TOOL], max_tokens=len(CALL) // 2))
 
     assert "tool_calls" not in answer["message"]
@@ -160,7 +160,7 @@ def test_a_call_that_is_cut_off_is_no_call():
 
 @pytest.mark.parametrize("request_", [REQUIRED, {"response_format": {"type": "json_object"}}])
 def test_what_is_due_is_constrained(grammars, request_):
-    """A required call and a response format hold the model from its first character on."""
+    """A required call and a response format constrain the model from the first character."""
     llama = Llama(EOS)
 
     ask(llama, **request_)
@@ -170,7 +170,7 @@ def test_what_is_due_is_constrained(grammars, request_):
 
 
 def test_a_free_answer_is_not_constrained(grammars):
-    """Without need there is no grammar; one that the caller gives is used."""
+    """A free answer has no grammar, unless the caller passes one."""
     llama = Llama(EOS)
 
     ask(llama, tools=[TOOL])
@@ -181,7 +181,7 @@ def test_a_free_answer_is_not_constrained(grammars):
 
 
 def test_strict_tools_of_a_free_answer_warn():
-    """A strict tool that isn't required is parsed, and a warning says that no grammar enforces its schema."""
+    """A strict tool that isn't required is parsed, with a warning that no grammar enforces its schema."""
     strict = {**TOOL, "function": dict(TOOL["function"], strict=True)}
     with pytest.warns(SchemaWarning, match="strict tools are enforced only"):
         completion = ask(Llama("Ok.\n", OPEN, CALL.removeprefix("<tool_call>"), EOS), tools=[strict])
@@ -190,7 +190,7 @@ def test_strict_tools_of_a_free_answer_warn():
 
 
 def test_sampling_is_handed_on():
-    """Sampling parameters reach the model; the temperature under the library's other name."""
+    """Sampling parameters reach the model; the temperature has another name in the library."""
     llama = Llama(EOS)
 
     ask(llama, temperature=0.5, top_k=3, seed=7, logprobs=None, anything_new=1)
@@ -200,7 +200,7 @@ def test_sampling_is_handed_on():
 
 
 def test_a_schema_beside_json_object_is_kept(grammars):
-    """The library's own form of a response format means what OpenAI's does."""
+    """The library's own form of a response format has the same effect as OpenAI's."""
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
 
     ask(Llama(EOS), response_format={"type": "json_object", "schema": schema})
@@ -210,7 +210,7 @@ def test_a_schema_beside_json_object_is_kept(grammars):
 
 
 def test_arguments_of_prepare_are_kept():
-    """The handler's own arguments go with every request."""
+    """The handler's own arguments apply to every request."""
     llama = Llama(EOS, source="{{ mood }}{{ messages[-1].content }}")
 
     ask(llama, ChatHandler(mood="glad: "))
@@ -220,12 +220,12 @@ def test_arguments_of_prepare_are_kept():
 
 @pytest.mark.parametrize("option", [{"functions": [TOOL["function"]]}, {"logprobs": True}, {"logit_bias": {1: 2.0}}])
 def test_what_is_not_supported_is_refused(option):
-    """No option is ignored in silence."""
+    """An unsupported option is an error."""
     with pytest.raises(RequestError, match="not supported"):
         ask(Llama(EOS), **option)
 
 
 def test_a_model_without_a_template_needs_one():
-    """The error says what to do."""
+    """The error explains what to pass."""
     with pytest.raises(TemplateError, match="pass a ChatTemplate to the handler"):
         ask(Llama(EOS, source=""))

@@ -1,6 +1,6 @@
-"""The chat handler in the real llama-cpp-python, with a random model: tokens, grammars and sampling are llama.cpp's own.
+"""The chat handler in the real llama-cpp-python, with a random model and llama.cpp's own tokens, grammars and sampling.
 
-The package is built from its sources, so it is tested where it is installed: `python3 scripts/run.py llama` sets it up.
+The package is built from its sources, so it's tested where it's installed: `python3 scripts/run.py llama` sets it up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.j
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory):
-    """Return a random model in the real package, whose markers are control tokens; two tokens end an answer."""
+    """Return a random model in the real package, with control tokens as markers. Two tokens end an answer."""
     path = tmp_path_factory.mktemp("gguf") / "random.gguf"
     write_gguf(path, SOURCE, CONTROL, ("<think>", "</think>"), eos="<|end|>")
     handler = ChatHandler(enable_thinking=False)
@@ -53,7 +53,7 @@ def answers(llama, **request):
 
 
 def ended(choices):
-    """Return the choices that came to their end; a random model may write layout for long."""
+    """Return the choices that ended by themselves. A random model may write layout for a long time."""
     found = [choice for choice in choices if choice["finish_reason"] != "length"]
     assert found
     return found
@@ -74,7 +74,7 @@ def made(message):
     ids=["required", "named"],
 )
 def test_a_call_that_is_due_is_made(llama, choice, names):
-    """Every answer that ends is a call of a tool in its schema, by a model that knows nothing."""
+    """Every answer that ends is a call of a tool in its schema, even from a random model."""
     for answer in ended(answers(llama, tools=TOOLS, tool_choice=choice)):
         calls = made(answer["message"])
         assert answer["finish_reason"] == "tool_calls"
@@ -92,14 +92,14 @@ def test_a_call_that_is_due_is_made(llama, choice, names):
     ids=["OpenAI's", "the library's"],
 )
 def test_a_schema_is_kept(llama, form):
-    """A response format holds from the first token on."""
+    """A response format applies from the first token."""
     for answer in ended(answers(llama, response_format=form)):
         assert json.loads(answer["message"]["content"])["city"] in CITIES
         assert answer["finish_reason"] == "stop"
 
 
 def test_every_syntax_is_held(tmp_path):
-    """Whatever a template's calls look like, the required calls of a random model are in the tool's schema."""
+    """In every call syntax, the required calls of a random model fit the tool's schema."""
     templates = [path for path in TEMPLATES if calls_of(path) is not ToolMode.NONE]
     assert len(templates) > 60
     called = 0
@@ -116,7 +116,7 @@ def test_every_syntax_is_held(tmp_path):
             assert all(arguments["city"] in CITIES for _, arguments in made(answer["message"])), path.stem
         llama.close()
 
-    assert called >= 70  # The others were still writing layout or reasoning.
+    assert called >= 70  # The other answers were still in layout or reasoning.
 
 
 def model_of(path, file):
@@ -128,7 +128,7 @@ def model_of(path, file):
 
 
 def likelier(llama, text):
-    """Return a logits processor that makes the special token with which a text begins twenty times as likely."""
+    """Return a logits processor that makes the special token at the start of a text twenty times as likely."""
     first = llama.tokenize(text.encode(), add_bos=False, special=True)[:1]
     special = [token for token in first if len(llama.detokenize([token], special=True)) > 1]
 
@@ -151,7 +151,7 @@ def calls_of(path):
 
 
 def test_a_stream_is_the_whole_answer(llama):
-    """The deltas of a stream add up to the answer that the same seed gives whole."""
+    """The deltas of a stream add up to the whole answer with the same seed."""
     request = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 250, "seed": 3, **ANY}
     whole = llama.create_chat_completion(USER, **request)["choices"][0]
     chunks = [chunk["choices"][0] for chunk in llama.create_chat_completion(USER, stream=True, **request)]
@@ -165,7 +165,7 @@ def test_a_stream_is_the_whole_answer(llama):
 
 
 def test_markers_of_the_prompt_are_tokens(llama):
-    """The prompt is the template's, with its special tokens as such; usage counts them."""
+    """The prompt is the template's, with its special tokens as tokens. Usage counts them."""
     prompt = ChatTemplate.from_string(SOURCE).prepare(USER, enable_thinking=False).prompt
     usage = llama.create_chat_completion(USER, max_tokens=1)["usage"]
 
@@ -173,7 +173,7 @@ def test_markers_of_the_prompt_are_tokens(llama):
 
 
 def test_every_token_that_ends_an_answer_ends_it(llama):
-    """A model may have more than one; none of them is content."""
+    """A model may have several end tokens, and none of them is content."""
     (other,) = llama.tokenize(b"<|endoftext|>", add_bos=False, special=True)
     assert other != llama.token_eos()
 

@@ -1,4 +1,4 @@
-"""Templates into tool parsers with the interface of MLX-LM's."""
+"""Tool parsers with MLX-LM's interface, made from templates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOL = {
 
 @pytest.fixture(autouse=True)
 def package(monkeypatch):
-    """Stand in for the package whose modules the server imports by name."""
+    """Install a fake of the package whose modules the server imports by name."""
     package = type(sys)("mlx_lm.tool_parsers")
     package.__path__ = []
     templates = type(sys)("mlx_lm.chat_templates")
@@ -36,7 +36,7 @@ def package(monkeypatch):
 
 @pytest.mark.parametrize("name", ["json-tags", "json-array", "bracket-id"])
 def test_reads_what_the_template_writes(name):
-    """The text between the markers, as the server cuts it out, gives the calls that were written there."""
+    """The text between the markers, as the server extracts it, gives the calls written there."""
     template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
     install(template)
     module = importlib.import_module("mlx_lm.tool_parsers.unrender")
@@ -53,7 +53,7 @@ def test_reads_what_the_template_writes(name):
 
 
 def test_what_is_no_call_is_refused():
-    """Text that is not a call of an offered tool raises what the server expects."""
+    """Text that isn't a call of an available tool raises the error that the server expects."""
     module = install(ChatTemplate.from_file(TEMPLATES / "json-tags.jinja"))
 
     for text in ("", "{", '\n{"name": "other", "arguments": {}}\n'):
@@ -64,14 +64,14 @@ def test_what_is_no_call_is_refused():
 
 @pytest.mark.parametrize("name", ["answer-opened", "json-bare"])
 def test_formats_without_markers_are_refused(name):
-    """A format without calls, or whose calls nothing opens, has no such parser."""
+    """A format without calls, or without an opening marker for them, has no such parser."""
     with pytest.raises(ExportError, match="tool parser"):
         install(ChatTemplate.from_file(TEMPLATES / f"{name}.jinja"))
 
 
 @pytest.mark.parametrize("name", ["json-tags", "json-array", "bracket-id"])
 def test_the_response_format_has_the_reasoning_markers(name):
-    """MLX-LM's states follow the template's reasoning markers, and its prompts are those of the template."""
+    """MLX-LM's states use the template's reasoning markers, and its prompts are those of the template."""
     template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
     install(template)
     module = sys.modules["mlx_lm.chat_templates.unrender"]

@@ -1,4 +1,4 @@
-"""The entry points, as engines of any release call them: found by the metadata, in a process of their own."""
+"""The entry points as engines of any release call them: found in the metadata, in a separate process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENGINES = {name: SHAPES[name] for name in ("vllm", "sglang")}
 
 @pytest.fixture
 def site(tmp_path):
-    """Return a folder of packages that holds unrender's metadata, as its wheel would have them."""
+    """Return a folder of packages with unrender's metadata, as in its wheel."""
     groups = PROJECT["entry-points"].items()
     points = "".join(f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in named.items()) for group, named in groups)
     needs = [
@@ -46,7 +46,7 @@ def install(site: Path, name: str, version: str, more: list[str], files: Mapping
 
 
 def engine(site: Path, name: str, version: str, modules: Mapping[str, str]) -> None:
-    """Install a package that has these modules and nothing in them but names and signatures."""
+    """Install a package with these modules, which contain only names and signatures."""
     install(site, name, version, [], {})
     for path, text in modules.items():
         file = site / name / path
@@ -57,7 +57,7 @@ def engine(site: Path, name: str, version: str, modules: Mapping[str, str]) -> N
 
 
 def started(site: Path, group: str, code: str = "") -> subprocess.CompletedProcess[str]:
-    """Run what an engine does at its start, and then `code`."""
+    """Run an engine's start-up, then `code`."""
     lines = (
         "import importlib.metadata, logging, sys",
         "logging.basicConfig(format='%(levelname)s %(name)s: %(message)s', level='INFO')",
@@ -74,7 +74,7 @@ def started(site: Path, group: str, code: str = "") -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_registers_in_a_supported_release(site, name):
-    """In a release of the known shape both parsers are there, and nothing is said."""
+    """In a supported release, both parsers are registered, and nothing is logged."""
     known = ENGINES[name]
     engine(site, name, known["version"], known["files"])
 
@@ -85,7 +85,7 @@ def test_registers_in_a_supported_release(site, name):
 
 
 def modules_of(shape: Mapping[str, Any]) -> dict[str, str]:
-    """Return the modules of another release, by their paths."""
+    """Return the modules of another release by path."""
     files, file = ({} if shape.get("alone") else dict(ENGINES[shape["engine"]]["files"])), shape["file"]
     before = files.pop(file, "")
     if "old" in shape:
@@ -99,7 +99,7 @@ def modules_of(shape: Mapping[str, Any]) -> dict[str, str]:
 @pytest.mark.few(5)
 @pytest.mark.parametrize("shape", SHAPES["shape"], ids=lambda shape: f"{shape['engine']}-{shape['version']}")
 def test_another_release_starts_as_without_unrender(site, shape):
-    """Whatever a release lacks, it starts, nothing is registered, and one line names both releases and the reason."""
+    """An unsupported release starts without our parsers, and one line has both versions and the reason."""
     name, version = shape["engine"], shape["version"]
     engine(site, name, version, modules_of(shape))
     known = ENGINES[name]["known"].replace("\n", "\n    ")
@@ -117,7 +117,7 @@ def test_another_release_starts_as_without_unrender(site, shape):
 
 
 def test_says_which_releases_are_supported():
-    """The range is that of the extra, wherever it is told."""
+    """The supported range is that of the extra, wherever it's stated."""
     for name, known in ENGINES.items():
         (need,) = PROJECT["optional-dependencies"][name]
         assert need.startswith(f"{name}>={known['version'].removesuffix('.0')},<")
@@ -125,7 +125,7 @@ def test_says_which_releases_are_supported():
 
 @pytest.mark.parametrize("module", [vllm, sglang])
 def test_what_is_used_of_an_engine_is_asked_for_first(module):
-    """Each name that a request takes from the engine is among those that are looked for at the start."""
+    """Each name that a request uses from the engine is checked at the start."""
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     engine_name = module.__name__.rpartition(".")[2]
     for node in ast.walk(tree):
@@ -136,7 +136,7 @@ def test_what_is_used_of_an_engine_is_asked_for_first(module):
 
 
 def test_a_plug_in_takes_what_the_engine_gives():
-    """A class fits where each of its methods can stand in for the engine's own."""
+    """A class fits if each of its methods can replace the engine's own."""
 
     class Ours:
         def read(self, text, *, end=False): ...
@@ -154,7 +154,7 @@ def test_a_plug_in_takes_what_the_engine_gives():
 
 
 def test_the_pytest_plugin_needs_no_new_pytest():
-    """It is imported by a pytest that has none of the names of releases 7 and 8, nor their style of wrappers."""
+    """The plug-in can be imported by an older pytest, without the names and hook wrappers of releases 7 and 8."""
     code = (
         "import pytest\nfor name in ('Stash', 'StashKey'): delattr(pytest, name)\n"
         "old = lambda hookwrapper=False, tryfirst=False, trylast=False: lambda hook: hook\n"
@@ -166,7 +166,7 @@ def test_the_pytest_plugin_needs_no_new_pytest():
 
 @pytest.mark.parametrize("given", ["", "import sys\nsys.modules['jinja2'] = None"], ids=["whole", "without jinja2"])
 def test_a_foreign_project_is_tested_as_without_unrender(site, given):
-    """Pytest runs a project that has nothing to do with unrender, all warnings being errors."""
+    """Pytest runs an unrelated project with all warnings as errors."""
     (site / "early.py").write_text(given)
     (site / "suite").mkdir()
     (site / "suite" / "test_it.py").write_text(

@@ -1,4 +1,4 @@
-"""Prompts that an engine has rendered: what plug-ins know of an answer from a prompt's end, in ids and in text."""
+"""Prompts rendered by an engine: the turn is derived from the end of the prompt, in ids and in text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROMPT = TEMPLATE.prepare(USER, tools=[TOOL]).prompt
 
 
 def test_the_end_of_a_prompt_tells_what_is_begun():
-    """A turn of the prompt's tail is the one that `prepare` gives."""
+    """A turn made from the end of a prompt equals the one from `prepare`."""
     turn = rendered_turn(TEMPLATE, PROMPT[-40:], tools=[TOOL])
     thinking = rendered_turn(TEMPLATE, PROMPT + "<think>\n")
 
@@ -38,7 +38,7 @@ def test_the_end_of_a_prompt_tells_what_is_begun():
 
 
 def test_only_the_end_of_a_prompt_is_decoded():
-    """A long prompt costs no more than a short one."""
+    """Decoding a long prompt costs no more than decoding a short one."""
     letters = Letters()
 
     assert tail_text(letters, [*map(ord, "x" * 100_000 + "end")], 3) == "end"
@@ -55,7 +55,7 @@ def test_only_the_end_of_a_prompt_is_decoded():
     ],
 )
 def test_what_a_continued_answer_had_is_not_said_again(prefill, more, expected):
-    """Only what is new is said, wherever the answer was left."""
+    """Only new text is returned, wherever the answer stopped."""
     turn = rendered_turn(TEMPLATE, PROMPT + prefill, continued=True)
     parser = opened(turn, continued=True)
     found = said([*parser.feed(more), *parser.finish()])
@@ -65,7 +65,7 @@ def test_what_a_continued_answer_had_is_not_said_again(prefill, more, expected):
 
 
 def test_events_become_one_delta():
-    """Reasoning, content, and calls in pieces are told apart."""
+    """Reasoning, content and calls in pieces are separated."""
     parser = rendered_turn(TEMPLATE, PROMPT, tools=[TOOL]).parser()
     found = said(
         parser.feed('<think>\nHm.\n</think>\n\nOk.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>')
@@ -77,7 +77,7 @@ def test_events_become_one_delta():
 
 
 def test_reasoning_tokens_count_once_each():
-    """The count grows with the answer, and does not read a token twice."""
+    """The count grows with the answer, and no token is read twice."""
     letters, answer = Letters(), "<think>\nHm.\n</think>\n\nYes"
     ids = [*map(ord, answer)]
     counter = ReasoningTokens(rendered_turn(TEMPLATE, PROMPT), letters)
@@ -92,7 +92,7 @@ def test_reasoning_tokens_count_once_each():
 
 @cases
 def test_the_gate_opens_where_reasoning_ends(prefill, answer, length):
-    """After its end, or where the first letters are not those of its beginning; not before, and not at all if it goes on."""
+    """The gate opens after reasoning, or as soon as the text can't start reasoning. It stays closed until then."""
     gate, before = ReasoningGate(TEMPLATE, Letters()), [*map(ord, PROMPT + prefill)]
     opens = [at for at in range(1, len(answer) + 1) if gate.over([*before, *map(ord, answer[:at])], 1)]
 
@@ -102,7 +102,7 @@ def test_the_gate_opens_where_reasoning_ends(prefill, answer, length):
 
 
 def test_a_format_without_reasoning_has_no_gate():
-    """Nothing is waited for."""
+    """Without reasoning, there is nothing to wait for."""
     gate = ReasoningGate(ChatTemplate.from_string("{{ messages[-1].content }}"), Letters())
 
     assert gate.over_in_prompt([104])
@@ -110,7 +110,7 @@ def test_a_format_without_reasoning_has_no_gate():
 
 
 def test_what_is_due_is_held_and_what_cannot_be_is_named():
-    """A required call has a tag, and what the tag does not hold of what the prompt has begun is a loss."""
+    """A required call has a tag. A part of the prefill that the tag can't include is reported as a loss."""
     held = constraint_of(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL], tool_choice="required"))
     odd = rendered_turn(
         TEMPLATE, PROMPT + "<think>\nwords that nobody wrote\n</think>and more", tools=[TOOL], continued=True
@@ -131,7 +131,7 @@ def test_what_is_due_is_held_and_what_cannot_be_is_named():
 
 
 def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):
-    """A file named in the environment wins, and a tokenizer without a template is an error that says what to do."""
+    """A file named in the environment takes precedence. Without any template, the error says what to set."""
     assert engine_template(Letters()).format == TEMPLATE.format
     bare = Letters(None)
     with pytest.raises(TemplateError, match="Letters without one.*UNRENDER_CHAT_TEMPLATE"):
@@ -142,7 +142,7 @@ def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):
 
 
 def test_plug_ins_read_calls_of_other_formats_where_the_environment_says_so(monkeypatch):
-    """`UNRENDER_REPAIR` is the policy's word; another one is an error when the template is read, at the server's start."""
+    """`UNRENDER_REPAIR` is a word of the policy. An unknown word is an error at the server's start."""
     text = 'Sure.\n<function_calls>\n<invoke name="now">\n</invoke>\n</function_calls>'
     names = []
     for word in ("format", "offered"):

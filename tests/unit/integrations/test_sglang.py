@@ -1,6 +1,6 @@
-"""A real SGLang, without a model: its own parsers drive the plug-in as its servers do.
+"""A real SGLang without a model: its own parsers use the plug-in as its servers do.
 
-Optional: it runs where SGLang is installed (`python3 scripts/run.py plugins`).
+Optional: it runs if SGLang is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def plugin():
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_both_detectors_give_what_the_template_says(name):
-    """Every chunking through both parsers gives the message that the format says, and so does a whole answer."""
+    """At every chunking, and for a whole answer, both parsers together give the format's message."""
     turn, tools = prepared(name)
     request = request_of(turn.prompt, TOOLS if tools else None)
-    # Where there is no reasoning, its parser may be left out, if the other one reads the answer.
+    # Without reasoning, its parser is optional if the other parser reads the answer.
     reasons = {True, bool(template(name).format.reasoning.end.strip()) or not tools}
     for seed in SEEDS:
         answer = turn.sample(seed)
@@ -63,7 +63,7 @@ CHOICES: Any = {
 
 
 def constraint(name, choice, *, thinking_mode):
-    """Return the structural tag that SGLang asks for before the prompt is rendered, and the parser that it asks."""
+    """Return the structural tag that SGLang requests before rendering the prompt, and the parser that returns it."""
     protocol = importlib.import_module("sglang.srt.entrypoints.openai.protocol")
     request = request_of("", STRICT if choice == "strict" else TOOLS)
     parser = calls_parser(name, request)
@@ -76,7 +76,10 @@ def constraint(name, choice, *, thinking_mode):
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_answers_are_held_to_what_was_asked(name, choice):
-    """The tag takes what follows the reasoning; the one for a whole message takes all that the template may answer."""
+    """The tag accepts everything after the reasoning.
+
+    The tag for a whole message accepts everything that the template allows.
+    """
     _, tools = prepared(name)
     if not tools:
         pytest.skip("the template has no calls")
@@ -90,7 +93,7 @@ def test_answers_are_held_to_what_was_asked(name, choice):
     for seed in SEEDS:
         answer = turn.sample(seed)
         _, found, rest = answer.removeprefix(opener).partition(closer) if closer else ("", "x", answer)
-        # Other parts may end as reasoning does: only what begins with reasoning is cut there.
+        # Other parts may end like reasoning, so only text that starts with reasoning is cut there.
         reasoned = found and (turn.prefill or answer.lstrip().startswith(opener))
         assert accepts(rest) or not (reasoned or not closer)
     if choice in ("required", "named"):
@@ -114,7 +117,7 @@ def test_free_answers_are_not_constrained():
 
 
 def test_json_has_reasoning_before_it():
-    """A response format holds for what follows the reasoning, and from a message's start for both."""
+    """A response format applies after the reasoning. From the start of a message, its tag includes the reasoning."""
     turn = template("json-tags").prepare(
         USER, response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
     )
@@ -130,7 +133,7 @@ def test_json_has_reasoning_before_it():
 
 
 def test_without_a_reasoning_parser_calls_are_read_and_reasoning_is_content():
-    """Chosen for tools alone, the detector reads calls, streamed and whole, and leaves reasoning where it is."""
+    """If only used for tools, the detector parses calls, streamed and whole, and leaves reasoning in the content."""
     answer = '<think>\nHm.\n</think>\n\nOk.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
     request = request_of(template("json-tags").prepare(USER, tools=TOOLS).prompt, TOOLS)
     expected = ("", "<think>\nHm.\n</think>\n\nOk.", [("now", "{}")])
@@ -141,7 +144,7 @@ def test_without_a_reasoning_parser_calls_are_read_and_reasoning_is_content():
 
 
 def test_reasoning_in_one_piece_comes_when_it_is_over():
-    """Without `stream_reasoning` nothing of it comes before its end."""
+    """Without `stream_reasoning`, no reasoning is returned before its end."""
     request = request_of(template("json-tags").prepare(USER).prompt)
     parser = reasoning_parser("json-tags", request, active=False, stream_reasoning=False)
     seen = [parser.parse_stream_chunk(character) for character in "<think>\nHm. So.\n</think>\n\nYes"]
@@ -152,7 +155,7 @@ def test_reasoning_in_one_piece_comes_when_it_is_over():
 
 
 def test_a_call_that_is_cut_off_is_text():
-    """SGLang streams no fragment of it: its text is content, as in a whole answer."""
+    """SGLang streams no part of the call. Its text is content, as in a whole answer."""
     answer = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Ro'
     request = request_of(template("json-tags").prepare(USER, tools=TOOLS).prompt, TOOLS)
     parser = calls_parser("json-tags", request)
@@ -164,7 +167,7 @@ def test_a_call_that_is_cut_off_is_text():
 
 
 def test_template_without_reasoning_has_no_end_to_wait_for():
-    """SGLang is told of no markers, so it lets grammars hold from the first token, and all of an answer is content."""
+    """SGLang gets no markers, so grammars apply from the first token, and the whole answer is content."""
     parser = reasoning_parser("plain", request_of(template("plain").prepare(USER).prompt), active=False)
 
     assert parser.detector.get_think_end_token_ids(tokenizer("plain")) == []
@@ -172,14 +175,14 @@ def test_template_without_reasoning_has_no_end_to_wait_for():
 
 
 def test_what_cannot_be_is_said_at_startup():
-    """A tokenizer without a template is named."""
+    """For a tokenizer without a template, the start fails with its name."""
     module = importlib.import_module("sglang.srt.parser.reasoning_parser")
     with pytest.raises(UnrenderError, match="expected a tokenizer with a Jinja chat template"):
         module.ReasoningParser("unrender", tokenizer=byte_tokenizer((), eos=EOS))
 
 
 def test_the_command_line_takes_the_name():
-    """SGLang's arguments offer the parsers of plug-ins that are loaded."""
+    """SGLang's arguments include the parsers of loaded plug-ins."""
     arguments = importlib.import_module("sglang.srt.server_args")
 
     assert "unrender" in arguments._tool_call_parser_choices()

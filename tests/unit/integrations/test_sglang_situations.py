@@ -1,7 +1,7 @@
-"""SGLang's own function-call tests, on every template: the same situations, in answers of our own.
+"""SGLang's own function-call tests on every template: the same situations, in answers of our own.
 
-An answer is what the template itself writes for a message; SGLang's own parsers with our detectors have to give the
-message back. Optional: it runs where SGLang is installed (`python3 scripts/run.py plugins`).
+An answer is the template's own text for a message. SGLang's own parsers with our detectors must return that message.
+Optional: it runs if SGLang is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def plugin():
 
 @cache
 def prepared(name):
-    """Return a turn in which the template offers the tools."""
+    """Return a turn in which the template describes the tools."""
     try:
         turn = template(name).prepare(QUESTION, tools=TOOLS, tool_format="none", enable_thinking=False)
     except UnrenderError as error:
@@ -60,7 +60,7 @@ def prepared(name):
 
 
 def answer_of(name, content, calls):
-    """Return what the template writes for a message; skips where it cannot write it."""
+    """Return the template's text for a message. Skips the test if the template can't write it."""
     functions = [{"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)} for tool, arguments in calls]
     tool_calls = [
         {"id": f"proof{i:04d}", "type": "function", "function": function} for i, function in enumerate(functions)
@@ -73,20 +73,20 @@ def answer_of(name, content, calls):
 
 
 def given(found):
-    """Return text and calls as values; what a template writes as text where its prompt has begun reasoning is that."""
+    """Return text and calls as values. Text includes reasoning, since a prompt may start reasoning."""
     reasoning, content, calls = found
     return (reasoning + content).strip(), [(name, json.loads(arguments or "{}")) for name, arguments in calls]
 
 
 def skip_without_closers(name):
-    """Skip a format in which arguments are lines that nothing ends but the answer's own end."""
+    """Skip a format whose arguments are lines that only the end of the answer closes."""
     tools = prepared(name).format.tools
     if tools.arguments.entry and not (tools.call_end + tools.section_end).strip():
         pytest.skip("nothing closes a call in this format")
 
 
 def both(name, text, seed=0):
-    """Yield how SGLang reads an answer, whole and streamed, with empty chunks among the others."""
+    """Yield SGLang's reading of an answer, whole and streamed with additional empty chunks."""
     reasons = bool(template(name).format.reasoning.end.strip())
     request = request_of(prepared(name).prompt, TOOLS)
     yield whole(name, request, text, reasons=reasons)
@@ -97,7 +97,7 @@ def both(name, text, seed=0):
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_what_the_template_writes_comes_back(name, situation):
-    """Names, values and their types, order and content are the message's, whole and at every chunking."""
+    """Names, values and their types, order and content equal the message, whole and at every chunking."""
     content, calls = SITUATIONS[situation]
     text = answer_of(name, content, calls)
 
@@ -117,7 +117,7 @@ def test_text_after_a_call_is_not_lost(name):
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_a_call_of_no_tool_is_text(name):
-    """A name that was not offered calls nothing, and none of the text is lost that names it."""
+    """A call of an unknown tool is text, and none of it is lost."""
     text = answer_of(name, "", [PARIS]).replace("get_weather", "get_nothing")
 
     for said, calls in map(given, both(name, text)):
@@ -129,7 +129,7 @@ def test_a_call_of_no_tool_is_text(name):
 @pytest.mark.parametrize("part", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("name", all_template_paths())
 def test_a_call_that_is_cut_off_is_never_whole(name, part):
-    """Of an answer that ends too early, a whole answer holds the call that was written, or none: never half of one."""
+    """If an answer ends too early, its reading has the complete call or none."""
     skip_without_closers(name)
     text = answer_of(name, "", [PARIS])
     request = request_of(prepared(name).prompt, TOOLS)

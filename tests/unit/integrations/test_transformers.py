@@ -1,4 +1,4 @@
-"""Generated ids into messages and events: with a stand-in for a tokenizer, and with the library itself when installed."""
+"""Generated ids are converted to messages and events, with a fake tokenizer and the library itself if installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAD = Letters.pad_token_id
 
 
 class TextStreamer:
-    """A stand-in for the library's: it holds words back until they are whole."""
+    """A fake of the library's class. It holds back words until they are complete."""
 
     def __init__(self, tokenizer, *, skip_prompt, **decode):
         self.tokenizer, self.decode = tokenizer, decode
@@ -62,7 +62,7 @@ def turn_of(tokenizer, **request):
 
 
 def test_generated_ids_become_a_message():
-    """Special tokens are decoded, as they open calls, and padding is left out."""
+    """Special tokens are decoded, since they start calls, and padding is dropped."""
     tokenizer = Letters()
     ids = [*map(ord, OUTPUT), PAD, PAD, PAD]
 
@@ -83,7 +83,7 @@ def test_the_finish_reason_counts():
 
 
 def test_the_tokenizers_template_is_used():
-    """Named templates and the tokens come along."""
+    """Named templates and special tokens are loaded from the tokenizer."""
     template = chat_template(Letters({"default": "{{ messages[0].content }}{{ eos_token }}", "tool_use": SOURCE}))
 
     assert template.prepare(USER).prompt == "Hello</s>"
@@ -92,13 +92,13 @@ def test_the_tokenizers_template_is_used():
 
 @pytest.mark.parametrize("source", [None, "", {}])
 def test_a_tokenizer_without_a_template_is_named(source):
-    """The error says which tokenizer has none."""
+    """The error names the tokenizer without a template."""
     with pytest.raises(TemplateError, match="stand-in: expected a chat_template"):
         chat_template(Letters(source))
 
 
 def test_events_come_while_text_is_generated(library):
-    """The prompt is skipped, words are read when they are whole, and the end is an event."""
+    """The prompt is skipped, words are parsed when complete, and the end is an event."""
     tokenizer = Letters()
     seen = []
     written = streamer(turn_of(tokenizer), tokenizer, seen.append)
@@ -116,7 +116,7 @@ def test_events_come_while_text_is_generated(library):
 
 @pytest.fixture(scope="module")
 def random_model():
-    """Return transformers' own classes: a tokenizer of bytes and special tokens, and a tiny model with random weights."""
+    """Return transformers' own classes: a tokenizer of bytes and special tokens, and a tiny random model."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     roles, parts = ("<|system|>", "<|user|>", "<|assistant|>"), ("<think>", "</think>", "<tool_call>", "</tool_call>")
     tokenizer = byte_tokenizer(("<|end|>", *roles, *parts), eos="<|end|>", pad="<pad>", template=SOURCE)
@@ -131,7 +131,7 @@ def random_model():
 
 @pytest.mark.engine
 def test_the_library_itself_streams(random_model):
-    """A random model's own output, by transformers' `generate`, streams to the message that its ids mean."""
+    """A random model's output from transformers' `generate` streams the message of its ids."""
     model, tokenizer = random_model
     turn = turn_of(tokenizer, tools=[TOOL])
     inputs = tokenizer(turn.prompt, return_tensors="pt")
@@ -158,7 +158,7 @@ LIBRARIES = [name for name in ("llguidance", "xgrammar") if installed(name)]
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_answer_of_a_random_model_is_what_was_asked(random_model, library, asked):
-    """Each sequence of a batch is held by itself: calls of the tools that were offered, or JSON of the schema."""
+    """Each sequence of a batch is constrained separately: calls of available tools, or JSON of the schema."""
     torch = pytest.importorskip("torch")
     model, tokenizer = random_model
     turn = turn_of(tokenizer, **ASKED[asked])
@@ -184,7 +184,7 @@ def test_every_answer_of_a_random_model_is_what_was_asked(random_model, library,
 
 @pytest.mark.engine
 def test_events_stream_out_of_generate(random_model):
-    """Events add up to the message; an exception in `generate` is raised; leaving the loop stops the model."""
+    """Events add up to the message. An exception in `generate` is raised, and leaving the loop stops the model."""
     model, tokenizer = random_model
     turn = turn_of(tokenizer)
     events = [*stream(model, tokenizer, turn, max_new_tokens=20, do_sample=True, pad_token_id=0)]
@@ -201,6 +201,6 @@ def test_events_stream_out_of_generate(random_model):
 
 
 def test_a_library_that_is_not_there_is_named():
-    """The error says which would do."""
+    """The error lists the supported libraries."""
     with pytest.raises(GrammarError, match="expected one of llguidance, xgrammar"):
         logits_processor(turn_of(Letters()), Letters(), library="other")

@@ -1,6 +1,6 @@
-"""The real `transformers serve`, with a model that gives a known answer: what an exported response template makes of it.
+"""The real `transformers serve`, with a scripted model and an exported response template.
 
-Optional: it runs where transformers can serve (`python3 scripts/run.py transformers`).
+Optional: it runs if transformers can serve (`python3 scripts/run.py transformers`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 @contextmanager
 def serving(folder):
-    """Run the server, and yield what asks it."""
+    """Run the server, and yield a function that sends requests."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -81,13 +81,13 @@ def _wait(ask, server):
 
 
 def whole(ask):
-    """Return reasoning, content and calls of a whole answer, and why it ended."""
+    """Return reasoning, content and calls of a whole answer, and its finish reason."""
     (choice,) = json.loads(ask("/v1/chat/completions", {**ASKED, "stream": False}))["choices"]
     return _parts([choice["message"]]), choice["finish_reason"]
 
 
 def streamed(ask):
-    """Return the same of a streamed answer."""
+    """Return the parts of a streamed answer, and its finish reason."""
     lines = ask("/v1/chat/completions", {**ASKED, "stream": True}).splitlines()
     chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
     choices = [choice for chunk in chunks for choice in chunk["choices"]]
@@ -102,7 +102,7 @@ def _parts(messages):
 
 
 def test_an_exported_template_is_served(folder):
-    """Without it all of the answer is content. With it the server gives reasoning, content and the call, streamed and not."""
+    """With the exported template, reasoning, content and the call are separated. Without it, everything is content."""
     with serving(folder) as ask:
         assert whole(ask) == (("", "".join(PIECES[:-1]).strip(), []), "stop")
 

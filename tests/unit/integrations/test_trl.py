@@ -1,4 +1,4 @@
-"""Tokenizers that trainers read answers with, and masks as columns."""
+"""Tokenizers that trainers use for parsing answers, and masks as columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.integrations.trl import install, masked, rollout_func
 
 CODE = (Path(__file__).resolve().parents[2] / "templates" / "python-calls.jinja").read_text(encoding="utf-8")
-"""No response template reads its calls, which are code."""
+"""A template whose calls are code, which no response template can read."""
 TOOL = {
     "type": "function",
     "function": {"name": "now", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
@@ -30,7 +30,7 @@ PROMPT = "<|user|>\nHello<|end|>\n<|assistant|>\n"
 
 
 class Array(list[Any]):
-    """An array of numpy or torch, as far as it is used."""
+    """A minimal array like those of numpy or torch."""
 
     def tolist(self):
         return [item.tolist() if isinstance(item, Array) else item for item in self]
@@ -43,7 +43,7 @@ def tokenizer():
 
 @pytest.mark.parametrize("form", [str, lambda text: list(map(ord, text)), lambda text: Array(map(ord, text))])
 def test_reads_one_response(tokenizer, form):
-    """Text, ids and arrays are read alike; arguments are objects."""
+    """Text, ids and arrays are parsed alike, and arguments are objects."""
     message = tokenizer.parse_response(form(CALL), prefix=form(PROMPT), tools=[TOOL])
 
     (call,) = message["tool_calls"]
@@ -52,7 +52,7 @@ def test_reads_one_response(tokenizer, form):
 
 
 def test_reads_batches(tokenizer):
-    """A batch has a prefix for all, or one for each."""
+    """A batch has one prefix for all, or one for each."""
     ids = [list(map(ord, CALL)), list(map(ord, "Yes."))]
     for response, prefix in ((ids, PROMPT), ([CALL, "Yes."], [PROMPT, PROMPT]), (Array(map(Array, ids)), None)):
         first, second = tokenizer.parse_response(response, prefix=prefix)
@@ -61,7 +61,7 @@ def test_reads_batches(tokenizer):
 
 
 def test_text_never_raises(tokenizer):
-    """Broken calls are content, and calls of tools that were not offered as well."""
+    """Broken calls and calls of unknown tools are content."""
     for text in (CALL[:-30], CALL.replace('{"n": 1}', "oops"), CALL.replace("now", "other")):
         message = tokenizer.parse_response(text, prefix=PROMPT, tools=[TOOL])
         assert "tool_calls" not in message
@@ -69,7 +69,7 @@ def test_text_never_raises(tokenizer):
 
 
 def test_trainers_find_a_response_template(tokenizer):
-    """The export is where trainers look; a format without one has a mark there."""
+    """The export is where trainers look for it. A format without an export has a placeholder there."""
     assert "fields" in tokenizer.response_template
     assert (
         tokenizer.response_template
@@ -78,7 +78,7 @@ def test_trainers_find_a_response_template(tokenizer):
 
 
 class Saved(Letters):
-    """It keeps what it would write into a checkpoint, as a tokenizer of transformers does."""
+    """A tokenizer that records what it would write into a checkpoint, like a tokenizer of transformers."""
 
     response_template: Any = None
     written: Any = None
@@ -88,7 +88,7 @@ class Saved(Letters):
 
 
 def test_the_mark_of_a_format_without_export_is_not_saved():
-    """Trainers find it; a checkpoint doesn't hold it, whose readers would refuse it. An export is saved."""
+    """The placeholder isn't saved in a checkpoint, since readers would reject it. An export is saved."""
     marked, exported = install(Saved(CODE, eos="<|end|>")), install(Saved(eos="<|end|>"))
     for tokenizer in (marked, exported):
         tokenizer.save_pretrained("there")
@@ -99,7 +99,7 @@ def test_the_mark_of_a_format_without_export_is_not_saved():
 
 
 def test_a_processor_gives_its_tokenizer_the_same():
-    """Trainers read with the tokenizer of a vision model's processor."""
+    """Trainers use the tokenizer of a vision model's processor."""
     letters = Letters(eos="<|end|>")
     given = {"chat_template": SOURCE, "name_or_path": "", "bos_token": None, "eos_token": "<|end|>"}
     processor = SimpleNamespace(tokenizer=letters, decode=letters.decode, **given)
@@ -111,20 +111,20 @@ def test_a_processor_gives_its_tokenizer_the_same():
 
 
 def test_tools_that_cannot_be_read_are_an_error_that_trainers_catch(tokenizer, monkeypatch):
-    """Functions need pydantic; without it TRL's own fallback, plain text, is taken."""
+    """Functions need pydantic. Without it, TRL falls back to plain text."""
     monkeypatch.setitem(sys.modules, "pydantic", None)
     with pytest.raises(ValueError, match="a function as a tool needs pydantic"):
         tokenizer.parse_response("Hi", prefix=PROMPT, tools=[len])
 
 
 def test_a_tokenizer_without_template_is_refused():
-    """There is nothing to read by."""
+    """A tokenizer without a template is an error."""
     with pytest.raises(TemplateError, match="stand-in"):
         install(Letters(None))
 
 
 def test_masks_are_columns():
-    """Tokens are masked where the model wrote them, calls included."""
+    """The mask covers the tokens that the model wrote, including calls."""
     call = {"id": "abcdefghi", "type": "function", "function": {"name": "now", "arguments": json.dumps({"n": 1})}}
     row = {
         "messages": [
@@ -143,7 +143,10 @@ def test_masks_are_columns():
 
 
 def test_the_real_libraries_read_with_it():
-    """TRL's own function gives our messages, with a tokenizer of transformers; without `install` it knows no such template."""
+    """TRL's own function gives our messages with a tokenizer of transformers.
+
+    Without `install`, it rejects the template.
+    """
     pytest.importorskip("transformers")
     pytest.importorskip("trl")
     utils = importlib.import_module("trl.chat_template_utils")
@@ -154,7 +157,7 @@ def test_the_real_libraries_read_with_it():
     prompt, answer, broken = (
         tokenizer(text, add_special_tokens=False)["input_ids"] for text in (PROMPT, CALL, CALL.replace("1", "oops"))
     )
-    # Tools are told since TRL 1.16.
+    # TRL passes tools from 1.16 on.
     told = {"tools": [TOOL]} if "tools" in inspect.signature(utils.parse_response).parameters else {}
     read = utils.parse_response(tokenizer, answer, prefix=prompt, **told)
 
@@ -167,6 +170,14 @@ def test_the_real_libraries_read_with_it():
     assert tokenizer.decode(own).endswith("Hé.<|end|>")
 
 
+def test_rows_without_messages_say_how_to_get_them():
+    """A row of prompts and completions is an error with the line that joins them."""
+    with pytest.raises(
+        RequestError, match=r"messages: expected a column .*\['prompt', 'completion'\]; .*row\[\"prompt\"\]"
+    ):
+        masked(Letters(eos="<|end|>"))({"prompt": [], "completion": []})
+
+
 class Trainer:
     """The part of a trainer that a `rollout_func` uses."""
 
@@ -176,14 +187,14 @@ class Trainer:
 
 
 def now(n: int) -> dict[str, int]:
-    """Say how late it is."""
+    """Return the current hour."""
     if n > 1:
         raise ValueError(n)
     return {"hour": 12}
 
 
 def rollouts(*answers, longest=1000, **settings):
-    """Return the columns of a conversation whose answers are known."""
+    """Return the columns of a conversation with known answers."""
     tokenizer, given = Trainer.processing_class, iter(answers)
     made = rollout_func(
         [now],
@@ -197,14 +208,14 @@ def rollouts(*answers, longest=1000, **settings):
 
 
 def split(columns):
-    """Return what was sampled of a row, and what was said in between."""
+    """Return the sampled text of a row, and the text between the answers."""
     (ids,), (mask,) = columns["completion_ids"], columns["env_mask"]
     parts = ([id for id, own in zip(ids, mask, strict=True) if own == wanted] for wanted in (1, 0))
     return tuple(Trainer.processing_class.decode(part, skip_special_tokens=False) for part in parts)
 
 
 def test_rollouts_call_tools():
-    """A result is between two answers, with mask 0; what a tool raises is its result."""
+    """A result between two answers has mask 0. A tool's exception is its result."""
     done = rollouts(CALL, "Noon.<|end|>")
     failed = rollouts(CALL.replace('"n": 1', '"n": 2'), "Oh.<|end|>")
 
@@ -218,7 +229,7 @@ def test_rollouts_call_tools():
     [(["Hi.<|end|>"], {}), ([CALL], {"turns": 1}), ([CALL[:-30]], {}), ([CALL], {"longest": 50})],
 )
 def test_rollouts_end(answers, settings):
-    """At an answer without calls, after the last turn, at a broken call, and at the longest completion."""
+    """A rollout ends at an answer without calls, after the last turn, at a broken call, and at the maximum length."""
     sampled, said = split(rollouts(*answers, **settings))
 
     assert answers[0].startswith(sampled)
@@ -226,7 +237,7 @@ def test_rollouts_end(answers, settings):
 
 
 def test_rollouts_with_users():
-    """`respond` says what follows an answer; nothing ends the conversation."""
+    """`respond` returns the messages after an answer. An empty list ends the conversation."""
     replies = iter([[{"role": "user", "content": "And <|end|>?"}], []])
 
     sampled, said = split(rollouts("Hi.<|end|>", "Bye.<|end|>", respond=lambda message: next(replies)))
@@ -252,7 +263,7 @@ BROKEN, UNKNOWN = CALL.replace('{"n": 1}', "oops"), CALL.replace("now", "then")
     ],
 )
 def test_a_failed_call_has_an_error_as_its_result(errors, answer, role, found):
-    """A model sees what was wrong, and a reward what came of it."""
+    """The model sees the error, and a reward sees the failed call."""
     columns = rollouts(answer, CALL, "Noon.<|end|>", errors=errors)
 
     said = said_of(columns)
@@ -263,7 +274,7 @@ def test_a_failed_call_has_an_error_as_its_result(errors, answer, role, found):
 
 
 def test_a_reward_sees_messages_and_answers():
-    """A tool's text is no part of an answer, and each answer has its ids."""
+    """A tool's text isn't part of an answer, and each answer has its range of ids."""
     columns = rollouts(CALL, "Noon.<|end|>")
     (ids,), (spans,) = columns["completion_ids"], columns["answers"]
 
@@ -283,12 +294,12 @@ def test_a_reward_sees_messages_and_answers():
     ],
 )
 def test_a_conversation_says_why_it_ended(answers, settings, why):
-    """One word for each row."""
+    """Each row has one word for the end of its conversation."""
     assert rollouts(*answers, **settings)["ended"] == [why]
 
 
 def test_tools_may_be_async_and_run_side_by_side():
-    """Two calls wait for each other, one in the event loop and one in a thread."""
+    """Two calls run concurrently, one in the event loop and one in a thread."""
     met = threading.Barrier(2, timeout=20)
 
     async def later(n: int) -> str:
@@ -316,7 +327,7 @@ def test_tools_may_be_async_and_run_side_by_side():
 
 
 def test_the_trainers_template_variables_are_used():
-    """`GRPOConfig.chat_template_kwargs` sets them; an argument wins."""
+    """`GRPOConfig.chat_template_kwargs` sets the variables, and an argument takes precedence."""
     source = "{{ mood | default('calm') }}" + SOURCE
     template, tokenizer = ChatTemplate.from_string(source, eos_token="<|end|>"), Trainer.processing_class
     trainer = Trainer()
@@ -330,6 +341,6 @@ def test_the_trainers_template_variables_are_used():
 
 
 def test_what_follows_an_error_is_one_of_three_words():
-    """Another word is an error when the function is made."""
+    """An unknown word is an error when the function is created."""
     with pytest.raises(RequestError, match="errors: expected one of results, user, end, found 'ignore'"):
         rollout_func(errors="ignore")

@@ -1,6 +1,6 @@
-"""A real vLLM, without a model: its own classes drive the plug-in as its servers do.
+"""A real vLLM without a model: its own classes use the plug-in as its servers do.
 
-Optional: it runs where vLLM is installed (`python3 scripts/run.py plugins`).
+Optional: it runs if vLLM is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def plugin():
 
 
 def adjusted(name, request, prompt, **options):
-    """Return the request as the renderer leaves it, and what the engine is told."""
+    """Return the request after rendering, and the structural tag that the engine gets."""
     request = parser_of(name, request, prompt, RENDERER, parser_class(name, **options)).adjust_request(request)
     asked = request.extract_structured_outputs()
     return request, json.loads(asked.structural_tag) if asked and asked.structural_tag else None
@@ -47,7 +47,7 @@ def adjusted(name, request, prompt, **options):
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_chat_streams_what_the_template_says(name):
-    """Through vLLM's stream processor every chunking gives the message that the format says, and so does a whole answer."""
+    """At every chunking through vLLM's stream processor, and for a whole answer, the format's message is returned."""
     turn, tools = prepared(name)
     request = chat(tools=TOOLS if tools else None)
     for seed in SEEDS:
@@ -65,7 +65,7 @@ def test_chat_streams_what_the_template_says(name):
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_responses_stream_what_the_template_says(name):
-    """Through the Responses server's own event loop the items are those of the message."""
+    """Through the Responses server's own event loop, the items equal those of the message."""
     turn, tools = prepared(name)
     flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
     request = responses(tools=flat if tools else [], stream=True)
@@ -76,7 +76,7 @@ def test_responses_stream_what_the_template_says(name):
 
 
 def test_what_follows_a_call_in_its_last_chunk_is_an_item_of_its_own():
-    """Responses whose call ends in the chunk of other text, or of another call, lose nothing, wherever the chunks are cut."""
+    """If a chunk contains the end of a call and more text or another call, Responses lose nothing."""
     call = '<|call>call:get_weather{city:<|"|>Rome<|"|>}<call|>'
     turn, _ = prepared("bare-keys")
     request = responses(tools=[{"type": "function", **tool["function"]} for tool in TOOLS], stream=True)
@@ -97,7 +97,7 @@ CHOICES: Any = {
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_chat_is_held_to_what_was_asked(name, choice):
-    """The structural tag takes what the template may answer, from the first token on, and vLLM's checks take the tag."""
+    """From the first token, the structural tag accepts everything that the template allows. vLLM accepts the tag."""
     _, tools = prepared(name)
     asked = CHOICES[choice]
     if asked.get("tools") and not tools:
@@ -122,7 +122,7 @@ NOW: Any = {"type": "function", "name": "now"}
 
 @pytest.mark.parametrize(("choice", "others"), [("required", True), (NOW, False), (ALLOWED, False)], ids=str)
 def test_responses_are_held_to_what_was_asked(choice, others):
-    """Required, named and allowed tools are in the tag, which is what the engine is given."""
+    """Required, named and allowed tools are in the tag that the engine gets."""
     flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
     calls = [
         template("json-tags").prepare(USER, tools=TOOLS, tool_choice={"type": "function", "function": {"name": name}})
@@ -133,7 +133,7 @@ def test_responses_are_held_to_what_was_asked(choice, others):
     accepts, answers = tag_reader(tag), [turn.sample(1) for turn in calls]
     if hasattr(request, "_grammar_from_parser"):
         assert request._grammar_from_parser
-    else:  # Before 0.33 vLLM waits for the end of reasoning.
+    else:  # Before 0.33, vLLM waits for the end of reasoning.
         answers = [answer.partition("</think>")[2] for answer in answers]
     assert all(answers)
     assert list(map(accepts, answers)) == [True, others]
@@ -142,20 +142,20 @@ def test_responses_are_held_to_what_was_asked(choice, others):
 
 
 def test_a_form_in_responses_is_held():
-    """`text.format` becomes a tag that has the reasoning before the JSON."""
+    """`text.format` becomes a tag with the reasoning before the JSON."""
     form = {"format": {"type": "json_schema", "name": "answer", "schema": SCHEMA}}
     turn = template("json-tags").prepare(USER, response_format=FORM)
     request, tag = adjusted("json-tags", responses(text=form), turn.prompt)
 
     assert request.text.format.type == "json_schema"
-    if tag is None:  # Before 0.33 it stays vLLM's own, which waits for the end of reasoning.
+    if tag is None:  # Before 0.33, vLLM's own waits for the end of reasoning.
         assert request.extract_structured_outputs().json
     else:
         assert tag_reader(tag)(turn.sample(1))
 
 
 def test_free_answers_stay_free_unless_the_server_says_otherwise():
-    """Without strict tools nothing is constrained; `--tool-strict-level function` constrains calls, and text stays free."""
+    """Without strict tools, nothing is constrained. `--tool-strict-level function` constrains calls, but not text."""
     turn = template("json-tags").prepare(USER, tools=TOOLS)
 
     assert adjusted("json-tags", chat(tools=TOOLS), turn.prompt)[1] is None
@@ -168,7 +168,7 @@ def test_free_answers_stay_free_unless_the_server_says_otherwise():
 
 
 def test_a_form_of_vllms_own_waits_for_the_end_of_reasoning():
-    """A choice or a regex is left to vLLM's own gate, which asks when reasoning is over."""
+    """A choice or a regex is left to vLLM's own gate, which checks for the end of reasoning."""
     turn = template("json-tags").prepare(USER)
     request, _ = adjusted("json-tags", chat(structured_outputs={"choice": ["yes", "no"]}), turn.prompt)
     parser = parser_class("json-tags")(tokenizer("json-tags"), None)
@@ -182,7 +182,7 @@ def test_a_form_of_vllms_own_waits_for_the_end_of_reasoning():
     ("answer", "open_at"), [("<think>\nHm.\n</think>\n\nYes", 20), ("Yes", 1), ("\n<think>x</think>y", 17)]
 )
 def test_the_gate_opens_where_reasoning_ends(answer, open_at):
-    """The engine's reasoning parser, asked with every token, opens after the closer, or at once where there is no reasoning."""
+    """The engine's reasoning parser opens after the closing marker, or at once without reasoning."""
     reasoning = importlib.import_module("vllm.reasoning").ReasoningParserManager.get_reasoning_parser("unrender")
     gate = reasoning(tokenizer("json-tags"), chat_template_kwargs={})
     before = ids("json-tags", template("json-tags").prepare(USER).prompt)
@@ -198,7 +198,7 @@ def test_the_gate_opens_where_reasoning_ends(answer, open_at):
 
 
 def test_reasoning_tokens_are_counted():
-    """Tokens between the markers count, as they come and at the end; without a reasoning parser none do."""
+    """Tokens between the markers count, during the stream and at the end. Without a reasoning parser, none do."""
     name, answer = "json-tags", "<think>\nHm. Ö\n</think>\n\nYes"
     turn = template(name).prepare(USER)
     for cls, count in ((parser_class(name), len("Hm. Ö".encode())), (parser_class(name, reasoning=None), 0)):
@@ -212,7 +212,7 @@ def test_reasoning_tokens_are_counted():
 
 
 def test_without_a_reasoning_parser_reasoning_is_content():
-    """Chosen for tools alone, the plug-in leaves reasoning as it is written."""
+    """If only used for tools, the plug-in leaves reasoning in the content."""
     name, answer = "json-tags", "<think>\nHm.\n</think>\n\nYes"
     parser = parser_of(name, chat(), template(name).prepare(USER).prompt, SERVER, parser_class(name, reasoning=None))
 
@@ -220,7 +220,7 @@ def test_without_a_reasoning_parser_reasoning_is_content():
 
 
 def test_a_continued_answer_is_not_said_again():
-    """If the client's last message is continued, the answer holds only new text, also inside reasoning."""
+    """If the client's last message is continued, the answer contains only new text, even inside reasoning."""
     name = "json-tags"
     start = template(name).prepare(USER).prompt
     for begun, answer, expected in (("<think>\nHm", ".\n</think>\n\nYes", (".", "Yes")), ("Ye", "s", (None, "s"))):
@@ -231,7 +231,7 @@ def test_a_continued_answer_is_not_said_again():
 
 
 def test_content_is_text_where_nothing_else_is_said():
-    """An answer of no tokens has empty content, as vLLM says it without parsers; one that only reasons has none."""
+    """An empty answer has empty content, as in vLLM without parsers. An answer with only reasoning has none."""
     name = "json-tags"
     said = {"": (None, "", None), "<think>\nHm": ("Hm", None, None)}
     for answer, expected in said.items():
@@ -240,7 +240,7 @@ def test_content_is_text_where_nothing_else_is_said():
 
 
 def test_what_cannot_be_is_said_at_startup_or_as_a_bad_request():
-    """A tokenizer without a template stops the server with a sentence; a tool that is not there is the client's error."""
+    """A tokenizer without a template stops the server with an error. An unknown tool is the client's error."""
     manager = importlib.import_module("vllm.parser").ParserManager
     with pytest.raises(TypeError, match="expected a tokenizer with a Jinja chat template"):
         manager.get_parser("unrender", "unrender", enable_auto_tools=True, tokenizer=byte_tokenizer((), eos=EOS))
@@ -252,7 +252,7 @@ def test_what_cannot_be_is_said_at_startup_or_as_a_bad_request():
 
 
 def test_the_command_line_takes_the_name():
-    """`vllm serve` checks parsers' names before it starts, and finds ours; the parsers of other names are vLLM's own."""
+    """`vllm serve` checks names of parsers before it starts and finds ours. Other names give vLLM's own parsers."""
     try:
         server = importlib.import_module("vllm.entrypoints.common.cli_args")
     except ModuleNotFoundError:  # before 0.33
@@ -272,7 +272,7 @@ def test_the_command_line_takes_the_name():
 
 
 def test_harmony_is_refused_in_words_that_help():
-    """If vLLM has chosen its own parser of Harmony, our error at the start says what to do."""
+    """If vLLM has chosen its own Harmony parser, our error at the start explains what to do."""
     manager = importlib.import_module("vllm.parser").ParserManager
     with pytest.raises(TypeError, match="serve the model with the gateway"):
         manager.get_parser("unrender", "unrender", enable_auto_tools=True, model_name="m", is_harmony=True)

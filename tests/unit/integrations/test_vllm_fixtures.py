@@ -1,8 +1,8 @@
-"""vLLM's own tests, read by the plug-in: what its parsers' tests expect of an answer is what our reading gives.
+"""vLLM's own tests, read by the plug-in: our result equals the one that its parsers' tests expect.
 
-`python3 scripts/run.py plugins` fetches vLLM's tests and records the answers in them (`tests/vllm_recorder.py`); without the
-recording this is skipped, loudly. `vllm_fixtures.toml` pairs vLLM's parsers with the templates that write their formats,
-and argues each difference.
+`python3 scripts/run.py plugins` downloads vLLM's tests and records their answers (`tests/vllm_recorder.py`). Without
+the recording, these tests are skipped with a message. `vllm_fixtures.toml` pairs vLLM's parsers with the templates that
+write their formats, and gives a reason for each difference.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KINDS = {
 
 
 def digest(record):
-    """Return what tells an answer from others: the same one is recorded at many chunkings, and by many tests."""
+    """Return a key of an answer. Many tests record the same answer at many chunkings."""
     told = [record[key] for key in ("parsers", "tools", "switches", "text")]
     return hashlib.sha256(json.dumps([*told, record["method"].removesuffix("_streaming")]).encode()).hexdigest()[:8]
 
@@ -60,7 +60,7 @@ def plugin():
 
 @cache
 def fixtures():
-    """Return each different answer once, by a digest; how it is read whole goes before how it is streamed."""
+    """Return each distinct answer once, by key. A whole reading takes precedence over a streamed one."""
     with RECORDS.open(encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
     records.sort(key=lambda record: ("finished" in record, not record.get("finished")))
@@ -74,7 +74,7 @@ def fixtures():
 
 
 def written_by(name):
-    """Return the answers that a template may write, by digest."""
+    """Return the answers that a template may write, by key."""
     parsers = {parser for parser, names in TABLE["templates"].items() if name in names}
     return {
         key: record
@@ -89,7 +89,7 @@ def _may_write(name, record):
 
 
 def offered(record):
-    """Return the fixture's tools; one that it calls and does not offer is offered with the types of what it expects."""
+    """Return the fixture's tools, plus a tool for each unknown one that it calls, typed by the expected arguments."""
     tools = {tool["function"]["name"]: tool for tool in record["tools"] if tool and tool["function"].get("name")}
     made: dict[str, Any] = {}
     for name, arguments in record["calls"]:
@@ -108,7 +108,7 @@ def _said(function):
 
 
 def value(text):
-    """Return what the JSON text says; no text is no arguments, and text that is not JSON stands for itself."""
+    """Return the JSON value. Empty text means no arguments, and invalid JSON is returned as text."""
     try:
         return json.loads(text or "{}")
     except ValueError:
@@ -116,13 +116,13 @@ def value(text):
 
 
 def _known(name, switches):
-    """Return the switches that the template has; the one for thinking has one name in all of them."""
+    """Return the switches that the template has. The one for thinking has the same name in all templates."""
     same = {"enable_thinking" if key == "thinking" else key: value for key, value in switches.items()}
     return {key: same[key] for key in same.keys() & {*template(name)._with_tools.variables, "enable_thinking"}}
 
 
 def prompt_for(record, name, tools):
-    """Return a prompt that ends where the answer goes on: fixtures do not say what theirs has begun."""
+    """Return a prompt that ends where the answer starts, since fixtures don't include what their prompt started."""
     turn = template(name).prepare(USER, tools=tools or None, tool_format="none", **_known(name, record["switches"]))
     markers, texts = turn.format.reasoning, turn.format.turn
     start, end = markers.start.strip(), markers.end.strip()
@@ -141,21 +141,21 @@ def prompt_for(record, name, tools):
 
 
 def plain(record, reasoning, content, calls):
-    """Return what is compared: texts without the whitespace around them, arguments as values.
+    """Return the compared parts: texts without surrounding whitespace, and arguments as values.
 
-    vLLM's parsers of calls do not say what the reasoning was, and those of reasoning read no calls.
+    vLLM's parsers of calls don't return reasoning, and those of reasoning read no calls.
     """
     thought = "" if record["method"] == "extract_tool_calls" else (reasoning or "").strip()
     return thought, (content or "").strip(), [(name, value(text)) for name, text in calls or ()]
 
 
 def _of_reasoning(parser):
-    """Return whether a class or engine of vLLM's reads reasoning; an engine has a name of its own in small letters."""
+    """Return whether a class or engine of vLLM reads reasoning. An engine has a lowercase name."""
     return "Reasoning" in parser or parser.islower()
 
 
 def readings(record, name):
-    """Yield what the plug-in makes of the answer, whole and streamed at every chunking, through vLLM's classes."""
+    """Yield the plug-in's results for the answer, whole and streamed at every chunking, through vLLM's classes."""
     tools, cls = offered_to(record), class_for(record, name)
     prompt = prompt_for(record, name, tools)
     request = chat(tools=tools or None)
@@ -168,7 +168,7 @@ def readings(record, name):
 
 
 def offered_to(record):
-    """Return the tools of the request; parsers of reasoning are asked without any."""
+    """Return the tools of the request. Reasoning parsers get none."""
     return offered(record) if record["method"] != "extract_reasoning" else []
 
 
@@ -179,7 +179,7 @@ def class_for(record, name):
 
 
 def responded(record, name):
-    """Yield what the items of a streamed response hold, in large pieces and in small ones."""
+    """Yield the content of a streamed response's items, in large and in small chunks."""
     tools = offered_to(record)
     prompt = prompt_for(record, name, tools)
     for size in (50,) if len(record["text"]) >= LONG else (50, 5):
@@ -189,7 +189,7 @@ def responded(record, name):
 
 
 def flat(tools):
-    """Return tools as Responses writes them; those of a namespace come with it."""
+    """Return tools in the form of Responses. A namespace includes its tools."""
     functions = [tool["function"] for tool in tools]
     spaces = tuple(f"{function['name']}__" for function in functions if "tools" in function)
     return [{"type": "function", **function} for function in functions if not function["name"].startswith(spaces)]
@@ -201,7 +201,7 @@ def is_argued(record):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_in_vllms_own_tests_are_read_as_they_expect(name):
-    """Whole and at every chunking, an answer of the format gives what vLLM's test expects, or the difference is argued."""
+    """At every chunking, an answer gives the result that vLLM's test expects, or the difference has a reason."""
     wrong = {}
     for record in written_by(name).values():
         wanted = plain(record, record["reasoning"], record["content"], record["calls"])
@@ -214,7 +214,7 @@ def test_answers_in_vllms_own_tests_are_read_as_they_expect(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_responses_hold_what_the_answers_in_vllms_own_tests_mean(name):
-    """Streamed as items of a response, an answer gives what vLLM's test expects, or the difference is argued."""
+    """Streamed as a response, an answer gives the result that vLLM's test expects, or the difference has a reason."""
     wrong = {}
     for record in written_by(name).values():
         wanted = plain(record, record["reasoning"], record["content"], record["calls"])
@@ -227,7 +227,7 @@ def test_responses_hold_what_the_answers_in_vllms_own_tests_mean(name):
 
 @pytest.mark.parametrize("text", [text for argued in TABLE["argued"] for text in argued["tests"]])
 def test_every_argument_is_needed(text):
-    """Nothing is argued that is read as expected, or that no test of vLLM's has."""
+    """Each listed difference exists, in a test that vLLM still has."""
     of_test = [(name, record) for name in NAMES for record in written_by(name).values() if text in record["test"]]
 
     assert any(

@@ -1,4 +1,4 @@
-"""Every rule on templates that break it, and on those that do not: a change to a sound template, and the sentences about it."""
+"""Lint rules on templates that break them and on those that don't: a change to a sound template, and its findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sound() -> Subject:
 
 
 def changed(*changes: Sequence[str]) -> Subject:
-    """Return the sound template with other text in places; what is known of it stays."""
+    """Return the sound template with other text in places, and the same format and capabilities."""
     source = SOUND
     for place, new in changes:
         old = ROWS["places"][place]
@@ -46,26 +46,26 @@ def changed(*changes: Sequence[str]) -> Subject:
 
 
 def shown(rule: str, subject: Subject):
-    """Return what a rule says of a subject."""
+    """Return a rule's findings for a subject."""
     return list(next(item for item in RULES if item.name == rule).check(subject))
 
 
 def test_every_rule_is_broken_here():
-    """No rule is without a template that breaks it."""
+    """Each rule has a template that breaks it."""
     named = {rule.name for rule in RULES}
     assert set(BROKEN) == {case["rule"] for case in ROWS["case"] if case.get("says")} == named
 
 
 @pytest.mark.parametrize("case", ROWS["case"], ids=lambda case: case["rule"])
 def test_a_rule_says_what_is_wrong(case):
-    """A rule sees its own mistake and no other, and says nothing where there is an error instead."""
+    """A rule finds its own mistake and no other. If the template raises an error, it finds nothing."""
     assert [found.text for found in shown(case["rule"], changed(*case["changes"]))] == case.get("says", [])
     assert shown(case["rule"], sound()) == []
 
 
 @cases
 def test_a_finding_shows_conversation_and_place(rule, changes, roles, excerpt):
-    """The messages are those that were rendered, and what is written although it must not be is shown where it is."""
+    """A finding shows the rendered messages, and an excerpt of the text that must not be there."""
     first = shown(rule, changed(*changes))[0]
 
     assert [message["role"] for message in first.messages] == roles
@@ -74,7 +74,7 @@ def test_a_finding_shows_conversation_and_place(rule, changes, roles, excerpt):
 
 @cases
 def test_the_first_marker_of_a_turn_is_injected(end, ends, headers, marker):
-    """The end of turn comes first, then other ends, then headers; whitespace is not a marker."""
+    """The end of turn comes first, then other ends, then headers. Whitespace isn't a marker."""
     turn = replace(sound().format.turn, end=end, ends=ends, headers=headers)
     found = shown("special-tokens-injectable", replace(sound(), format=replace(sound().format, turn=turn)))
 
@@ -83,7 +83,7 @@ def test_the_first_marker_of_a_turn_is_injected(end, ends, headers, marker):
 
 @pytest.mark.parametrize(("header", "count"), [("<|assistant|>", 1), (">", 0), (" >", 0), ("<|user|>", 0)])
 def test_the_header_is_one_of_the_formats(header, count):
-    """A header of one character is not a header, nor is one that is not at the end."""
+    """A header has more than one character, and is at the end of the prompt."""
     turn = replace(sound().format.turn, headers=(header,))
     subject = replace(changed(ALWAYS), format=replace(sound().format, turn=turn))
 
@@ -93,7 +93,7 @@ def test_the_header_is_one_of_the_formats(header, count):
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("rule", BROKEN)
 def test_a_template_is_linted(rule):
-    """A template that breaks a rule gives a finding with conversation and fix, in JSON as well; an ignored rule is not asked."""
+    """A template that breaks a rule has a finding with conversation and fix, also in JSON. An ignored rule has none."""
     template = ChatTemplate.from_string(SOUND.replace(*BROKEN[rule]))
     found = {finding.rule: finding for finding in lint(template)}
     data = json.loads(json.dumps(found[rule].to_dict()))
@@ -104,7 +104,7 @@ def test_a_template_is_linted(rule):
 
 @pytest.mark.parametrize(("wrong", "right"), [("contnet", "content"), ("rol", "role"), ("tool_call", "tool_calls")])
 def test_a_misspelled_attribute_is_named(wrong, right):
-    """An attribute that no message has is named, with the line and what was meant."""
+    """A finding names an attribute that no message has, with its line and the likely intended name."""
     source = SOUND.replace(right, wrong)
     found = lint(ChatTemplate.from_string(source))
 
@@ -113,13 +113,13 @@ def test_a_misspelled_attribute_is_named(wrong, right):
 
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ messages }}", "{{ x.y.z }}"])
 def test_raises_nothing(source):
-    """The strangest template is examined, not complained about with an exception; a sound one has no findings."""
+    """Even the strangest template raises no exception, and a sound one has no findings."""
     assert isinstance(lint(ChatTemplate.from_string(source)), tuple)
     assert lint(ChatTemplate.from_string(SOUND)) == ()
 
 
 def test_a_finding_names_the_line_that_failed():
-    """A refusal or an error has its line of the template; a text that is missing something has none."""
+    """A refusal or an error has a line of the template, but missing text has none."""
     source = SOUND.replace(
         "{{- bos_token }}", "{%- if messages[0].role == 'system' %}\n{{- raise_exception('no') }}{% endif %}"
     )
@@ -131,7 +131,7 @@ def test_a_finding_names_the_line_that_failed():
 
 
 def test_a_misspelled_variable_is_named_with_its_line():
-    """A value that analysis puts in place of an undefined variable hides no mistake."""
+    """Analysis replaces undefined variables, but a misspelled one is still found."""
     found = lint(ChatTemplate.from_string(SOUND.replace("message.content", "mesage.content")))
 
     assert str(found[0]) == "undefined-name: line 8: 'mesage' is undefined; did you mean 'message'?"

@@ -1,4 +1,4 @@
-"""Combinators, compiled and run: what streams, what is refused, what a broken answer becomes."""
+"""Combinators, compiled and run: streaming, rejected grammars, and broken answers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def message(grammar: Grammar, text: str, format: Format | None = None) -> Messag
 
 
 def test_an_answer_is_read_into_its_parts():
-    """Reasoning, content and calls come back, whatever the chunks."""
+    """Reasoning, content and calls are returned at any chunking."""
     found = message(ANSWER, '<think>Hm.</think>Wait<call>get_weather:{"city": "Oslo"}</call><call>get_time:{}</call>')
 
     assert (found.reasoning, found.content) == ("Hm.", "Wait")
@@ -78,7 +78,7 @@ def test_an_answer_is_read_into_its_parts():
 
 
 def test_a_part_after_a_cut_streams():
-    """Once nothing can be taken back, text is released with its chunk."""
+    """Text is released with its chunk as soon as no backtracking is possible."""
     made = reader(ANSWER, policy=AS_WRITTEN)
 
     assert made.feed("<think>Hm") == [ReasoningText("Hm")]
@@ -89,21 +89,21 @@ def test_a_part_after_a_cut_streams():
 
 
 def test_an_option_that_the_next_character_rules_out_holds_nothing_back():
-    """Options that begin differently need no way back, even without a cut."""
+    """Options with different first characters need no backtracking, even without a cut."""
     made = reader(Grammar(c.choice(c.sequence("<", c.reasoning(c.rest())), c.content(c.chars("^<", 1, None)))))
 
     assert made.feed("<why") == [ReasoningText("why")]
 
 
 def test_arguments_in_entries_are_typed_by_the_schema():
-    """Text between entries' marks becomes the JSON that the tool's schema asks for."""
+    """Text in entries becomes JSON of the types in the tool's schema."""
     [call] = message(TAGGED, "get_weather(city=7,days=7)").tool_calls
 
     assert call.arguments_json == '{"city": "7", "days": 7}'
 
 
 def test_a_call_of_an_unknown_tool_does_not_match():
-    """A name matches only the name of a tool that is offered: the text stays text."""
+    """A name matches only the name of an available tool. Otherwise, the text stays text."""
     events = read(ANSWER, "<call>rm_all:{}</call>")
 
     assert events == [
@@ -114,7 +114,7 @@ def test_a_call_of_an_unknown_tool_does_not_match():
 
 @cases
 def test_a_call_that_breaks_off_is_not_complete(text, status):
-    """Half a call, broken arguments, and arguments that are not an object say so, in the call or in the report."""
+    """An incomplete call, broken arguments, and arguments that aren't an object have their own statuses."""
     written = read(ANSWER, *text, policy=AS_WRITTEN)
     assert [event for event in written if isinstance(event, ToolCallFinished)] == [ToolCallFinished(0, status)]
 
@@ -124,14 +124,14 @@ def test_a_call_that_breaks_off_is_not_complete(text, status):
 
 
 def test_text_after_what_matches_is_content():
-    """Nothing is lost: the rest of the output is content, and reported."""
+    """The rest of the output is content, and reported."""
     events = read(ANSWER, "<call>get_time:{}</call> and more")
 
     assert events[-2:] == [Malformed(" ", 24, "the end of the output"), ContentText(" and more")]
 
 
 def test_a_strict_reader_raises_where_nothing_matches():
-    """The error names the position and what could have been there."""
+    """The error has the position and the expected text."""
     with pytest.raises(ParseError, match="at character 15: expected a JSON value") as caught:
         read(ANSWER, "<call>get_time:", "oops", strict=True)
 
@@ -139,7 +139,7 @@ def test_a_strict_reader_raises_where_nothing_matches():
 
 
 def test_an_option_that_may_still_come_is_waited_for():
-    """An option is awaited also where another one needs no text at all."""
+    """A possible option is awaited even if another option matches the empty text."""
     grammar = Grammar(c.sequence("x", c.optional("a"), c.content(c.choice("b", c.sequence(c.optional("c"), "d")))))
 
     assert [message(grammar, text).content for text in ("xab", "xb", "xacd", "xd")] == ["b", "b", "cd", "d"]
@@ -148,7 +148,7 @@ def test_an_option_that_may_still_come_is_waited_for():
 
 @pytest.mark.parametrize(("text", "matches"), [("ab", True), ("aab", True), ("b", False), ("aaab", False)])
 def test_a_loop_has_bounds(text, matches):
-    """With fewer rounds, or with more, the text does not match, and all of it is content."""
+    """With too few or too many rounds, the text doesn't match, and all of it is content."""
     grammar = Grammar(c.sequence(c.content(c.repeat("a", 1, 2)), "b"))
     events = read(grammar, *text)
 
@@ -157,7 +157,7 @@ def test_a_loop_has_bounds(text, matches):
 
 
 def test_ends_of_turn_are_not_content():
-    """After what matches, and where nothing matches: there the text goes on after each of them."""
+    """Ends of turn are dropped. If the text doesn't match, content continues after each end of turn."""
     letters = Grammar(c.content(c.chars("a-z", 1, None)))
     format = Format(turn=TurnTexts(end="<end>", ends=("<e",)))
 
@@ -168,7 +168,7 @@ def test_ends_of_turn_are_not_content():
 
 
 def test_layout_is_any_white_space():
-    """However it is generated."""
+    """A parser accepts any whitespace for layout."""
     assert message(Grammar(c.sequence(c.space("\n"), c.content(c.rest()))), "\n  a").content == "a"
 
 
@@ -182,7 +182,7 @@ def test_an_id_may_come_after_the_arguments():
 
 
 def test_python_values_become_json():
-    """A dictionary in Python's spelling gives JSON arguments."""
+    """A Python dictionary becomes JSON arguments."""
     grammar = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
 
     [call] = message(grammar, "get_time{'utc': True, 'at': None}").tool_calls
@@ -191,7 +191,7 @@ def test_python_values_become_json():
 
 
 def test_a_quoted_string_is_read_with_its_escapes():
-    """A quote after a backslash does not end the string."""
+    """A quote after a backslash doesn't end the string."""
     found = message(Grammar(c.sequence(c.content(c.quoted()), c.rest())), '"a\\"b" c')
 
     assert found.content == '"a\\"b"'
@@ -199,7 +199,7 @@ def test_a_quoted_string_is_read_with_its_escapes():
 
 @cases
 def test_double_quotes_are_those_of_json(quote, text, matches):
-    """Single ones are Python's, whose strings are read as they are written."""
+    """Double quotes have JSON's escapes. Single quotes are Python's, and their text is read literally."""
     events = read(Grammar(c.content(c.quoted(quote))), *text)
 
     assert any(isinstance(event, Malformed) for event in events) is not matches
@@ -219,7 +219,7 @@ def test_rules_may_refer_to_themselves():
 
 
 def test_a_grammar_that_tries_too_much_ends_in_content():
-    """Nested repetitions could take exponential time; a budget ends them, and the text is content."""
+    """Nested repetitions could take exponential time. A limit stops them, and the text is content."""
     letters = c.zero_or_more(c.sequence(c.zero_or_more("a"), "a"))
     text = "a" * 400 + "b"
 
@@ -233,13 +233,13 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
 
 @cases
 def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):
-    """The error names the rule, or the tag and where it was found."""
+    """The error names the rule, or the tag and its place."""
     with pytest.raises(GrammarError, match=message):
         reader(grammar_of(grammar))
 
 
 def test_nodes_nested_too_deeply_are_refused():
-    """No RecursionError: rules do the same without nesting."""
+    """Deep nesting raises a `GrammarError` instead of a `RecursionError`. Rules need no such nesting."""
     node = c.literal("a")
     for _ in range(3000):
         node = c.optional(node)
@@ -251,7 +251,7 @@ def test_nodes_nested_too_deeply_are_refused():
 
 
 def test_a_copy_goes_on_alone():
-    """A fork reads its own text; the original stays as it was."""
+    """A copy reads its own text without changing the original."""
     made = reader(ANSWER, policy=AS_WRITTEN)
     made.feed('<call>get_weather:{"city": ')
     fork = made.copy()
@@ -262,7 +262,7 @@ def test_a_copy_goes_on_alone():
 
 @cases
 def test_errors_say_what_was_wanted(node, wanted):
-    """In the words of the grammar, each once."""
+    """The report lists the expected texts in the grammar's words, each once."""
     found = read(Grammar(c.sequence(node_of(node), "."), {"word": c.literal("w")}), "!")
 
     assert [event.expected for event in found if isinstance(event, Malformed)] == [wanted]

@@ -1,6 +1,6 @@
-"""Ways in which text shows a call instead of making it, as data, in formats with a marker for calls.
+"""Ways to show a call in text without making it, in formats that have a marker for calls.
 
-A row of `corpus/devices.jsonl` is a text in which CALL stands for a call; `prefix` starts each of the call's lines.
+In a row of `corpus/devices.jsonl`, CALL in the text stands for a call, and `prefix` starts each of its lines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read(family: Family, text: str, size: int) -> tuple[str, int]:
 @pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
 def test_a_call_that_is_shown_is_text(row: dict[str, Any], family: Family) -> None:
-    """With text after it, no call is made, and every character is content."""
+    """If text follows, no call is made, and every character is content."""
     lines = CALLS[family].split("\n")
     text = row["text"].replace("CALL", "\n".join(row["prefix"] + line for line in lines))
 
@@ -51,7 +51,7 @@ def test_a_call_that_is_shown_is_text(row: dict[str, Any], family: Family) -> No
 @pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
 def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Family) -> None:
-    """A call in a device that nothing closes is a real call."""
+    """A call in quotation marks or another device that is never closed is a real call."""
     before, _, _ = row["text"].partition("CALL")
 
     assert read(family, before + CALLS[family], 1)[1] == 1
@@ -60,5 +60,5 @@ def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Fami
 @pytest.mark.parametrize("before", ["Let me look.", "Plan:\n- look\n- act\n", "# Plan\n\nLook.\n\n---\n", "I call it:"])
 @pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
 def test_a_call_between_texts_is_a_call(before: str, family: Family) -> None:
-    """Lines that don't belong together are no device."""
+    """Unrelated lines before and after a call don't quote it."""
     assert read(family, f"{before}\n{CALLS[family]}\nI wait for the result.", 1)[1] == 1

@@ -1,4 +1,4 @@
-"""Ids of calls: unique in their conversation and between requests, injectable, and as the template takes them back."""
+"""Call ids are unique in their conversation and between requests, injectable, and accepted by the template."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ids(parser: Parser, *chunks: str) -> list[str]:
 
 
 def test_two_requests_share_no_id() -> None:
-    """Ids are nine random letters and digits, whatever the prompt."""
+    """Ids are nine random letters and digits, even for the same prompt."""
     found = [id for _ in range(20) for id in ids(Parser(FORMAT, REQUEST, prompt="same"), CALL * 5)]
     assert len(set(found)) == 100
     assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in found)
@@ -59,7 +59,7 @@ def test_parsing_the_same_text_twice_gives_different_ids() -> None:
 
 
 def test_ids_can_be_injected_and_do_not_depend_on_chunks() -> None:
-    """The same maker gives the same ids in every chunking, by position and name."""
+    """The same function gives the same ids at every chunking, by position and name."""
     turn = TEMPLATE.prepare([QUESTION], tools=[OFFERED])
     whole = [call.id for call in turn.parse(ANSWER * 2, ids=numbered_id).tool_calls]
     assert whole == ids(turn.parser(ids=numbered_id), *ANSWER * 2) == ["call00000", "call00001"]
@@ -68,7 +68,7 @@ def test_ids_can_be_injected_and_do_not_depend_on_chunks() -> None:
 
 
 def test_positions_count_over_the_conversation() -> None:
-    """A maker is told the position after the calls of the history."""
+    """The function gets the position after the calls of the history."""
     call = {"id": "call00001", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     history = [
         QUESTION,
@@ -81,7 +81,7 @@ def test_positions_count_over_the_conversation() -> None:
 
 
 def test_copies_share_no_id_of_later_calls() -> None:
-    """Calls before the fork keep their ids, later ones have others."""
+    """Calls before the copy keep their ids, and later ones have different ids."""
     parser = Parser(FORMAT, REQUEST)
     parser.feed(CALL)
     copy = parser.copy()
@@ -91,7 +91,7 @@ def test_copies_share_no_id_of_later_calls() -> None:
 
 
 def test_a_counter_that_was_written_before_is_counted_on() -> None:
-    """An id that somebody has is replaced by the next count."""
+    """An id that is already taken is replaced by the next count."""
     text = "<call>functions.now:0<args>{}</call>"
     assert ids(Parser(COUNTED, REQUEST), text) == ["functions.now:0"]
     assert ids(Parser(COUNTED, REQUEST), text * 3) == ["functions.now:0", "functions.now:1", "functions.now:2"]
@@ -100,20 +100,20 @@ def test_a_counter_that_was_written_before_is_counted_on() -> None:
 
 
 def test_a_maker_that_repeats_itself_still_gives_unique_ids() -> None:
-    """A maker that knows one id alone is helped out with random ones."""
+    """If the function returns the same id again, random ids replace it."""
     found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: "same"), CALL * 3)
     assert found[0] == "same"
     assert len(set(found)) == 3
 
 
 def test_no_id_is_empty() -> None:
-    """A maker that makes nothing is helped out."""
+    """If the function returns an empty id, a random id replaces it."""
     found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: ""), CALL * 3)
     assert len(set(found) - {""}) == 3
 
 
 def test_a_maker_is_asked_a_hundred_times() -> None:
-    """For the next positions, each once."""
+    """The function is called for at most a hundred positions, each once."""
     asked: list[int] = []
 
     def same(position: int, _name: str) -> str:
@@ -125,7 +125,7 @@ def test_a_maker_is_asked_a_hundred_times() -> None:
 
 
 def test_made_ids_are_recorded_in_order() -> None:
-    """An id that the model didn't write, or that is taken, is made up; others stay."""
+    """An id that the model didn't write, or that is taken, is generated. Others are kept."""
     output = ID_FIRST.outputs[0]
     [first, *others] = ids(Parser(ID_FIRST.format, families.REQUEST), output)
     parser = Parser(ID_FIRST.format, families.REQUEST, ids=numbered_id, known_ids=[first])
@@ -135,7 +135,7 @@ def test_made_ids_are_recorded_in_order() -> None:
 
 
 def test_a_restored_parser_gives_no_id_again() -> None:
-    """The ids that are taken are part of the state."""
+    """The state includes the ids that are taken."""
     text = "<call>functions.now:0<args>{}</call>"
     parser = Parser(COUNTED, REQUEST, known_ids=["functions.go:0"])
     parser.feed(text)
@@ -144,6 +144,6 @@ def test_a_restored_parser_gives_no_id_again() -> None:
 
 
 def test_parsers_with_counted_ids_pickle() -> None:
-    """The maker of ids can be pickled."""
+    """A parser with counted ids can be pickled."""
     parser = pickle.loads(pickle.dumps(Parser(COUNTED, REQUEST)))
     assert ids(parser, "<call>functions.now:0<args>{}</call>") == ["functions.now:0"]

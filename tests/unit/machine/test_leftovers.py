@@ -1,4 +1,4 @@
-"""Cleaning: what a call has left over is not content, and nothing else is touched or held."""
+"""Cleaning drops the leftovers of a call, and neither changes nor delays other text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOW = Request(tools=(Tool(name="now"),))
 
 
 def test_broken_text_is_content_when_no_call_follows() -> None:
-    """Broken text waits while only whitespace follows; the next word makes it content."""
+    """Broken text waits while only whitespace follows. The next word makes it content."""
     cleaner = Cleaner()
 
     assert cleaner.take([ContentText("a"), BrokenText("f{}")]) == [ContentText("a")]
@@ -25,7 +25,7 @@ def test_broken_text_is_content_when_no_call_follows() -> None:
 
 
 def test_only_words_make_broken_text_content() -> None:
-    """Reports wait with the broken text."""
+    """Reports wait together with the broken text."""
     cleaner = Cleaner()
     report = Malformed("x", 1, "y")
     cleaner.take([BrokenText("f{}")])
@@ -40,7 +40,7 @@ def test_only_words_make_broken_text_content() -> None:
 
 
 def test_broken_text_is_content_at_the_end() -> None:
-    """Text that still waits at the end of the output is content."""
+    """Text that is still held back at the end of the output is content."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}")])
 
@@ -48,7 +48,7 @@ def test_broken_text_is_content_at_the_end() -> None:
 
 
 def test_broken_text_is_dropped_when_a_call_follows() -> None:
-    """The next call releases what waited, without the broken text; after a call broken text is dropped at once."""
+    """The next call releases the waiting text without the broken part. Broken text after a call is dropped at once."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}"), ContentText("\n")])
 
@@ -58,7 +58,7 @@ def test_broken_text_is_dropped_when_a_call_follows() -> None:
 
 
 def test_a_call_is_remembered() -> None:
-    """However much text comes between it and what is left over."""
+    """Leftovers are dropped however much text comes between them and the call."""
     cleaner = Cleaner()
     cleaner.take([CALL, ContentText("a")])
 
@@ -68,7 +68,7 @@ def test_a_call_is_remembered() -> None:
 
 
 def test_a_copy_is_independent() -> None:
-    """Events taken by a copy don't show in the original."""
+    """Events that a copy takes don't change the original."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}")])
     cleaner.copy().take([CALL])
@@ -78,7 +78,7 @@ def test_a_copy_is_independent() -> None:
 
 @cases
 def test_prose_that_mentions_a_marker_stays_and_streams(name: str, call: str, prose: str) -> None:
-    """A marker in prose takes nothing with it, before or after a call, and holds back nothing but itself."""
+    """A marker in prose, before or after a call, removes no other text and holds back only itself."""
     parser = Parser(Format.named(name), NOW)
     fed(parser, [prose, call, prose])
     streaming = Parser(Format.named(name), NOW)
@@ -91,7 +91,7 @@ def test_prose_that_mentions_a_marker_stays_and_streams(name: str, call: str, pr
 
 
 def test_an_unclosed_brace_holds_back_no_more_than_a_call_might_take() -> None:
-    """Broken text ends within a bound: a brace that is never closed is content."""
+    """Broken text is limited, so a brace that is never closed is content."""
     text = "functions.now:0{" + "not closed, " * 200
     parser = Parser(Format.named("kimi-simple"), NOW)
     for character in text:

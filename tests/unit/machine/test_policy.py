@@ -1,4 +1,4 @@
-"""The words with which a caller says how to read what can be read in two ways; `tests/corpus/answers` has what comes of them."""
+"""The words of a policy for ambiguous text. `tests/corpus/answers` has their effects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unrender import Policy, RequestError
 
 
 def test_a_policy_takes_plain_words() -> None:
-    """Type checkers of callers know them: mypy reads this file."""
+    """Type checkers accept the words: mypy checks this file."""
     assert (
         Policy(unknown_tools="call", calls_in_reasoning="ignore", tool_calls="streamed", undeclared_reasoning="content")
         != Policy()
@@ -17,7 +17,7 @@ def test_a_policy_takes_plain_words() -> None:
 
 @pytest.mark.parametrize("name", ["unknown_tools", "calls_in_reasoning", "tool_calls", "undeclared_reasoning"])
 def test_a_word_that_a_field_does_not_have_is_an_error(name: str) -> None:
-    """The error names the field and its words."""
+    """The error names the field and its allowed words."""
     for given in ("sometimes", 5, None, []):
         with pytest.raises(RequestError, match=f"{name}: expected '.* or '"):
             Policy(**{name: given})

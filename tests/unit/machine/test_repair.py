@@ -1,4 +1,4 @@
-"""The cost of reading damaged calls."""
+"""The cost of parsing damaged calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOOL = {"name": "plan", "parameters": {"properties": {"title": {"type": "string"
 
 
 class Counted(str):  # noqa: SLOT000 -- one text
-    """A text that counts the characters that are looked at when it is cut, or when something in it is counted."""
+    """A text that counts the characters read by slicing or counting."""
 
     looked = 0
 
@@ -36,7 +36,7 @@ class Counted(str):  # noqa: SLOT000 -- one text
 
 @pytest.mark.parametrize("place", ["\n<parameter=hour>\n</parameter>\n-", "</function> "])
 def test_long_value_costs_its_length(place):
-    """A value that shows markers of its call at many places is read in one pass: twice the value costs twice as much."""
+    """A value with many copies of its call's markers is read in one pass: twice the value costs twice as much."""
     turn = ChatTemplate.from_string(SOURCE).prepare_rendered(tools=[TOOL])
     view = CallView(calls_of(turn.format, turn.request)[0], answer_of(turn.format, turn.request))
     looked = []

@@ -1,4 +1,4 @@
-"""A value from outside: JSON of a bounded size, or an error that names the place."""
+"""A value from a caller is JSON of a limited size, or an error that names the place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def nested(levels: int) -> list[object]:
     ],
 )
 def test_json_is_let_through(value: object) -> None:
-    """Scalars, lists, tuples and objects with text as keys; the outermost value may be anything."""
+    """Scalars, lists, tuples and objects with text keys are accepted. The outermost value may be any of them."""
     check_values(value, where="here")
 
 
@@ -51,7 +51,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("value", "message"), WRONG.values(), ids=WRONG)
 def test_the_place_is_named(value: object, message: str) -> None:
-    """The keys from the outside in, the first six of them, and what was expected there."""
+    """The error has the first six keys from the outside in, and what was expected there."""
     with pytest.raises(RequestError) as caught:
         check_values(value, where="here")
 
@@ -59,7 +59,7 @@ def test_the_place_is_named(value: object, message: str) -> None:
 
 
 def test_a_value_that_holds_itself_is_too_deep() -> None:
-    """It ends where any other value of that depth ends."""
+    """A value that contains itself is too deep, like any other value of that depth."""
     value: list[object] = []
     value.append(value)
 
@@ -68,7 +68,7 @@ def test_a_value_that_holds_itself_is_too_deep() -> None:
 
 
 def test_other_values_pass_where_json_is_not_asked_for() -> None:
-    """Values that are only rendered may hold dates and keys that are not text; depth and size are bounded all the same."""
+    """Values that are only rendered may contain dates and keys other than text. Depth and size are still limited."""
     check_values([datetime.now(UTC), {5: "five"}], where="here", only_json=False)
 
     with pytest.raises(RequestError, match="at most 500 levels"):
@@ -76,7 +76,7 @@ def test_other_values_pass_where_json_is_not_asked_for() -> None:
 
 
 def test_lists_and_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as are allowed are let through, and not one more."""
+    """The maximum number of lists and objects is accepted, but not one more."""
     monkeypatch.setattr("unrender.json_values.MAX_VALUES", 3)
 
     check_values([[], [], []], where="here")

@@ -1,4 +1,4 @@
-"""Messages, tools and requests: frozen values and their OpenAI forms."""
+"""Messages, tools and requests: immutable values and their OpenAI forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOOLS = TEMPLATE.prepare_rendered(tools=[TOOL]).request.tools
 
 
 def test_calls_are_sent_back_as_they_were_given() -> None:
-    """One that is still being written is not there; one that was given as it was written, and died, has its status."""
+    """A call that is still being written is left out. A streamed call that failed has its status."""
     calls = tuple(ToolCall(name=status, arguments_json="{}", id="i", status=status) for status in get_args(CallStatus))
 
     wire = Message(content="c", reasoning="r", tool_calls=calls).to_openai()
@@ -31,24 +31,24 @@ def test_calls_are_sent_back_as_they_were_given() -> None:
 
 
 def test_empty_fields_are_left_out() -> None:
-    """Content is always a string; reasoning and calls are there only when they hold something."""
+    """Content is always a string. Reasoning and calls are included only if they aren't empty."""
     assert Message().to_openai() == {"role": "assistant", "content": ""}
 
 
 def test_what_people_send_is_read_as_the_row_says() -> None:
-    """Each form of tools, choices, response formats and arguments; a mistake is an error that names the place."""
+    """Each form of tools, choices, response formats and arguments is read. Errors name the place of a mistake."""
     for row in rows_of(MESSAGES):
         assert {key: row[key] for key in ("gives", "error") if key in row} == read(row), row
 
 
 def test_a_required_call_needs_a_tool() -> None:
-    """Requiring a call without offering tools is refused."""
+    """Requiring a call without tools is an error."""
     with pytest.raises(RequestError, match="needs at least one tool"):
         TEMPLATE.prepare_rendered(tool_choice="required")
 
 
 def test_a_request_knows_its_tools() -> None:
-    """Calls are looked for when tools are offered, or not known, and not forbidden."""
+    """Calls are allowed if there are tools or the tools are unknown, unless they are forbidden."""
     assert Request(tools=TOOLS).tool("f") == TOOLS[0]
     assert Request(tools=TOOLS).tool("g") is None
     assert [

@@ -1,6 +1,7 @@
-"""Regular expressions of JSON Schema: read into nodes, written again, matched. The rows are in `tests/corpus/patterns.jsonl`.
+"""JSON Schema's regular expressions: parsed into nodes, written and matched. Rows: `tests/corpus/patterns.jsonl`.
 
-In a row's `node`, `…` is any text; `unsupported` is what a grammar cannot say, `broken` what is not a pattern.
+In a row's `node`, `…` is any text. `unsupported` is a construct that no grammar can express, and `broken` an invalid
+pattern.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ A = literal("a")
 
 
 def found(pattern):
-    """Return what is read of a pattern, as a row has it."""
+    """Return the parsed pattern in a row's notation."""
     try:
         return {"node": node_line(read_pattern(pattern)).replace("([\\s\\S]){0,}", "…")}
     except UnsupportedPattern as reason:
@@ -57,14 +58,14 @@ def found(pattern):
 
 
 def test_each_construct_is_read_as_its_row_says():
-    """Text on both sides is free where no anchor is; each construct that is not regular is named, each error has its place."""
+    """Without an anchor, any text may precede or follow. Rows also have unsupported constructs and errors."""
     rows = [row for row in PATTERNS if {"node", "unsupported", "broken"} & set(row)]
 
     assert [{"pattern": row["pattern"], **found(row["pattern"])} for row in rows] == rows
 
 
 def test_a_pattern_is_written_in_the_syntax_that_all_share():
-    """Bounds are short where they can be, and what means something in a pattern is escaped."""
+    """Bounds are short where possible, and special characters are escaped."""
     rows = [row for row in PATTERNS if "written" in row]
 
     assert [write_pattern(read_pattern(row["pattern"])) for row in rows] == [row["written"] for row in rows]
@@ -72,8 +73,8 @@ def test_a_pattern_is_written_in_the_syntax_that_all_share():
 
 @pytest.mark.parametrize("pattern", [row["pattern"] for row in PATTERNS if "…" not in row.get("node", "…")])
 def test_a_pattern_generates_what_re_finds(pattern):
-    """The node generates a text if and only if Python's own engine finds the pattern in it; both ways to ask agree."""
-    if re.search(r"\\u\{|\\v|\{,|\[\^\]|\\b|\\x7f|-\\d|\\d-", pattern):  # Python writes these otherwise.
+    """The node generates a text if and only if Python's `re` finds the pattern in it. Both ways of matching agree."""
+    if re.search(r"\\u\{|\\v|\{,|\[\^\]|\\b|\\x7f|-\\d|\\d-", pattern):  # Python's syntax differs here.
         return
     expected = re.compile(re.sub(r"\(\?<(?=\w)", "(?P<", pattern.replace("$", r"\Z")), re.ASCII)
     node = read_pattern(pattern)
@@ -84,20 +85,20 @@ def test_a_pattern_generates_what_re_finds(pattern):
 
 @given(st.lists(st.sampled_from(PIECES), max_size=6), st.text("abc1", max_size=8), st.booleans(), st.booleans())
 def test_a_pattern_matches_what_re_matches(pieces, text, starts, ends):
-    """The verdict is that of Python's own regular expressions."""
+    """The result equals that of Python's own regular expressions."""
     pattern = ("^" if starts else "") + "".join(pieces) + ("$" if ends else "")
 
     assert matches(read_pattern(pattern), text) == (re.search(pattern.replace("$", r"\Z"), text) is not None)
 
 
 def test_nested_repetitions_take_linear_time():
-    """A pattern that makes a backtracking engine hang takes a few thousand steps."""
+    """A pattern that hangs a backtracking engine takes a few thousand steps."""
     assert not matches(read_pattern("^(a+)+$"), "a" * 20_000 + "b")
     assert matches(read_pattern("(a|a)*b"), "a" * 20_000 + "b")
 
 
 def test_what_costs_too_much_counts_as_matched(monkeypatch):
-    """Beyond the budget nothing is refused: each new character costs as many steps as there are states."""
+    """Beyond the limit every text matches. A new character costs as many steps as there are states."""
     node = sequence("abc", "d")
     monkeypatch.setattr(module, "MAX_STEPS", 4)
     assert not matches(node, "abcx")
@@ -106,7 +107,7 @@ def test_what_costs_too_much_counts_as_matched(monkeypatch):
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    """Many different texts leave no more sets of states after than the bound."""
+    """Many different texts leave at most the limit of state sets in the cache."""
     monkeypatch.setattr(module, "MAX_KNOWN_STATES", 3)
     pattern = read_pattern("^.{0,20}x$")
 
@@ -115,14 +116,14 @@ def test_the_cache_is_bounded(monkeypatch):
 
 @cases
 def test_every_regular_node_is_matched(node, matched, refused):
-    """The whole text, neither more nor less."""
+    """The node must match the whole text."""
     assert [text for text in (*matched, *refused) if matches(node_of(node), text)] == matched
     assert [text for text in (*matched, *refused) if generates(node_of(node), text)] == matched
 
 
 @pytest.mark.parametrize("node", [ref("x"), repeat(A, 0, None, ","), sequence(A, ref("x"))])
 def test_what_is_not_regular_is_named(node):
-    """Also inside of others, by what matches and by what writes."""
+    """Matching and writing name a node that isn't regular, even inside another node."""
     with pytest.raises(GrammarError, match="is not part of a regular expression"):
         matches(node, "a")
     with pytest.raises(GrammarError, match="has no regular expression"):
@@ -148,12 +149,12 @@ def test_what_is_not_regular_is_named(node):
     ],
 )
 def test_patterns_are_bounded(pattern, reason):
-    """Characters, depth and repetitions, as they are when they are written out."""
+    """Characters, depth and repetitions are limited, counting the expanded repetitions."""
     assert found(pattern).get("unsupported", "") == reason
 
 
 def test_a_long_pattern_is_quoted_in_part():
-    """An error quotes no more than 80 characters."""
+    """An error quotes at most 80 characters."""
     with pytest.raises(GrammarError) as caught:
         read_pattern("a" * 90 + "(")
 
@@ -162,12 +163,12 @@ def test_a_long_pattern_is_quoted_in_part():
 
 @given(st.characters(exclude_categories=["Cs"]), st.characters(exclude_categories=["Cs"]))
 def test_what_is_written_finds_itself(member, other):
-    """A literal finds its text, and a class of one character that character alone."""
+    """A literal matches its text, and a class of one character only that character."""
     assert generates(literal(member + other), member + other)
     assert generates(Chars(((member, member),)), other) == (member == other)
 
 
 @cases
 def test_a_complement_is_all_other_characters(ranges, expected):
-    """Ranges may overlap, touch and come in any order; an unpaired surrogate is not a character."""
+    """Ranges may overlap, touch and come in any order. An unpaired surrogate isn't a character."""
     assert list(map(list, complement(ranges))) == expected

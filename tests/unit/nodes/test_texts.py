@@ -1,4 +1,4 @@
-"""String constraints: formats, alphabets, and words that are left out. The rows are in `tests/corpus/patterns.jsonl`."""
+"""String constraints: formats, alphabets, and excluded words. Rows: `tests/corpus/patterns.jsonl`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONTROLS = "\b\t\n\f\r\"'\\aé\x7f " + "".join(map(chr, [0, 1, 7, 11, 14, 31]))
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "format" in row], ids=lambda row: row["format"])
 def test_a_format_generates_its_strings(row):
-    """The last day of each month, the longest label, each place of `::`: what is right and what just is not."""
+    """Formats accept valid edge cases and reject the nearest invalid ones: last days of months, long labels, `::`."""
     node = format_node(row["format"])
 
     assert [text for text in row["accepts"] if not generates(node, text)] == []
@@ -47,14 +47,14 @@ def test_a_format_generates_its_strings(row):
 
 
 def test_every_format_has_a_row():
-    """An unknown format has no node, and is reported."""
+    """An unknown format has no node."""
     assert {row["format"] for row in ROWS if "format" in row} == set(FORMATS)
     assert format_node("isbn") is None
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "alphabet" in row], ids=lambda row: row["alphabet"])
 def test_each_alphabet_writes_in_its_way(row):
-    """Members that are escaped get their escape, those that are not generated are left out, all others stay."""
+    """Escaped characters get their escape, characters that are never generated are dropped, and others are kept."""
     alphabet = getattr(module, row["alphabet"])
     if "text" in row:
         assert alphabet.written(CONTROLS) == row["text"]
@@ -65,39 +65,39 @@ def test_each_alphabet_writes_in_its_way(row):
 
 
 def test_words_are_left_out_letter_by_letter():
-    """A text differs from all words at some letter, is longer, or ends earlier; words of over 100 characters are let pass."""
+    """A text differs from each excluded word in a letter or its length. Words over 100 characters are allowed."""
     for row in [row for row in ROWS if "words" in row]:
         assert node_line(all_but(row["words"], RAW)).replace("[\\s\\S]*", "…") == row["node"]
 
 
 def test_a_stop_is_safe_when_one_of_its_characters_cannot_come():
-    """Literals and classes are looked at, wherever they are in the pattern."""
+    """Literals and classes anywhere in the pattern are checked."""
     for row in [row for row in ROWS if "stop" in row]:
         assert cannot_contain(read_pattern(row["pattern"]), row["stop"]) is row["safe"], row
 
 
 @given(TEXT)
 def test_any_text_can_be_written_in_json(text):
-    """Whatever JSON writes for a text, the node of any text generates."""
+    """The node of any text generates every JSON spelling of it."""
     assert generates(repeat(JSON_CHARACTER), json.dumps(text)[1:-1])
     assert generates(repeat(JSON_CHARACTER), json.dumps(text, ensure_ascii=False)[1:-1])
 
 
 @pytest.mark.parametrize("text", ['"', "\\", "\n", "\\x", "\\u12", "\\ud83d", "\\ude00\\ud83d"])
 def test_what_is_no_json_string_is_not_generated(text):
-    """Bare quotes, control characters, half escapes and half surrogate pairs are left out."""
+    """Bare quotes, control characters, partial escapes and half surrogate pairs aren't generated."""
     assert not generates(repeat(JSON_CHARACTER), text)
 
 
 @given(TEXT.filter(lambda text: text.isprintable()))
 def test_any_printable_text_can_be_written_in_python(text):
-    """A single-quoted string generates what `repr` writes."""
+    """A single-quoted string generates the output of `repr`."""
     assert repr(text)[0] == '"' or generates(encoded_node(ANY_TEXT, PYTHON), repr(text)[1:-1])
 
 
 @given(st.sets(st.text("ab", max_size=3), max_size=4), st.text("abc", max_size=4))
 def test_excluded_words_alone_are_left_out(words, text):
-    """Every text is generated but the words."""
+    """Every text except the words is generated."""
     assert generates(all_but(words, RAW), text) == (text not in words)
 
 
@@ -106,19 +106,19 @@ LENGTHS = st.tuples(st.integers(0, 3), st.none() | st.integers(1, 4)).filter(lam
 
 @given(st.sets(st.text("ab", max_size=3), max_size=4), LENGTHS, st.text("abc", max_size=5))
 def test_excluded_words_and_other_lengths_are_left_out(words, lengths, text):
-    """Every text of such a length is generated but the words."""
+    """Every text of the given lengths except the words is generated."""
     least, most = lengths
     wanted = text not in words and least <= len(text) and (most is None or len(text) <= most)
     assert generates(all_but(words, RAW, lengths), text) == wanted
 
 
 def test_a_word_of_the_greatest_length_is_left_out():
-    """100 characters are still told apart."""
+    """A word of 100 characters is still excluded."""
     assert [generates(all_but(["a" * 100], RAW), "a" * count) for count in (99, 100, 101)] == [True, False, True]
 
 
 def test_words_are_left_out_in_their_written_form():
-    """In an alphabet, letters of a word are escaped like all others."""
+    """Letters of an excluded word are escaped in the alphabet, like all others."""
     node = all_but(['"', "\n"], JSON_SINGLE)
 
     assert [text for text in ['"', "\\n", "'", "\\'", "", "n", '""'] if generates(node, text)] == ["\\'", "", "n", '""']
@@ -126,7 +126,7 @@ def test_words_are_left_out_in_their_written_form():
 
 @cases
 def test_every_regular_node_is_written_in_an_alphabet(node, line):
-    """Bounds, separators and references stay; texts and classes are escaped. The raw alphabet changes nothing."""
+    """Bounds, separators and references are kept, texts and classes are escaped. The raw alphabet changes nothing."""
     assert node_line(encoded_node(node_of(node), JSON)) == line
     assert encoded_node(node_of(node), RAW) == node_of(node)
     with pytest.raises(GrammarError, match="Until cannot be written in a string"):
@@ -134,7 +134,7 @@ def test_every_regular_node_is_written_in_an_alphabet(node, line):
 
 
 def test_escapes_may_have_any_form():
-    """An escape that is not a backslash and one character is written out; what is not escaped stays, or is only forbidden."""
+    """An escape may be any text. Characters without an escape are kept, or forbidden."""
     entities = Alphabet(escapes=(("&", "&amp;"), ("<", "&lt;"), ("x", "\\xyz"), ("q", "ab")))
     pairs = (("&", "&"), ("%", "'"), ("<", "="), ("q", "x"))
 
@@ -146,7 +146,7 @@ def test_escapes_may_have_any_form():
 
 
 def test_a_single_character_takes_the_bounds_of_its_repetition():
-    """Only a class of exactly one character is the same with bounds of its own."""
+    """Only a class of exactly one character can take the bounds of its repetition."""
     one = Chars((("a", "b"),))
     others = [Chars(one.ranges, minimum=0), Chars(one.ranges, minimum=2, maximum=2), ref("x")]
 

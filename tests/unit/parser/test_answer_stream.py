@@ -1,4 +1,4 @@
-"""Tests of reading an answer as it is generated: the events and bodies of its chunks, plain and async."""
+"""An answer read while it's generated: events and response bodies of its chunks, plain and async."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _made(turn: Turn, kind: str, chunks: Any) -> Any:
 @pytest.mark.parametrize("kind", ["events", "bodies"])
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_plain_and_async_chunks_make_the_same(turn: Turn, kind: str, size: int) -> None:
-    """An iterable and an async iterable of the same chunks make the same events, bodies and message."""
+    """A plain and an async iterable of the same chunks give the same events, bodies and message."""
     chunks = [ANSWER[i : i + size] for i in range(0, len(ANSWER), size)]
     plain, later = _made(turn, kind, chunks), _made(turn, kind, _later(chunks))
     made, made_later = list(plain), _all_later(later)
@@ -98,20 +98,20 @@ def test_a_chunk_is_read_when_its_events_are_asked_for(turn: Turn) -> None:
     ],
 )
 def test_other_chunks_are_an_error(turn: Turn, chunks: Any, read: Callable[[Any], Any], problem: str) -> None:
-    """Chunks that are no texts, or no iterable of the right kind, raise an error that names the place."""
+    """Chunks that aren't text, and iterables of the wrong kind, raise an error that names the place."""
     with pytest.raises(RequestError, match=problem):
         read(turn.stream(chunks))
 
 
 @pytest.mark.parametrize(("value", "content"), [("sunny", "sunny"), ({"é": [1]}, '{"é": [1]}'), (None, "null")])
 def test_a_result_answers_its_call(turn: Turn, value: Any, content: str) -> None:
-    """A result is a tool message with the call's id, and the next turn takes it."""
+    """A result is a tool message with the call's id, and the next turn accepts it."""
     call = turn.parse(ANSWER).tool_calls[0]
     assert call.result(value) == {"role": "tool", "tool_call_id": call.id, "content": content}
     assert f"<tool>{content}<end><assistant>" in turn.next(ANSWER, [call.result(value)]).prompt
 
 
 def test_a_result_that_is_no_data_is_an_error() -> None:
-    """A result that JSON cannot write raises an error that names the tool."""
+    """A result that JSON can't represent raises an error that names the tool."""
     with pytest.raises(RequestError, match="value: expected text or JSON data as the result of 'rain'"):
         ToolCall(name="rain", arguments_json="{}", id="1").result(object())

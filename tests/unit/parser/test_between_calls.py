@@ -1,4 +1,4 @@
-"""Text between arguments and between calls: separators in pieces, names that nothing follows."""
+"""Text between arguments and between calls: separators in pieces, and names at the end of an entry."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ TAGGED = CallSyntax(function=("<call>", Slot.NAME, Slot.ARGUMENTS), arguments=AR
 def test_calls_that_nothing_shows_are_refused(
     function: tuple[Slot | str, ...], arguments: Arguments, field: str
 ) -> None:
-    """Without a marker a call begins with its name, has arguments to see, and something before the next name.
+    """Without a marker, a call must start with its name, mark its arguments, and have text before the next name.
 
-    What is between two arguments does not look like what ends them.
+    The separator of arguments must differ from their end.
     """
     with pytest.raises(FormatError) as refused:
         Format(tools=replace(TAGGED, function=function, arguments=arguments))
@@ -53,7 +53,7 @@ def test_calls_that_nothing_shows_are_refused(
 
 
 def test_a_name_after_the_value_closes_no_tag():
-    """`+a 1 -a+b so -b`: an argument that ends in its name has no text after that to look for."""
+    """In `+a 1 -a+b so -b`, an entry ends in the argument's name, so there is no later text to search for."""
     entry = ("+", Slot.KEY, " ", Slot.VALUE, " -", Slot.KEY)
     codec = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
     function = ("<f>", Slot.NAME, " ", Slot.ARGUMENTS, "</f>")

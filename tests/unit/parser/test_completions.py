@@ -1,4 +1,4 @@
-"""Bodies of Chat Completions, judged by OpenAI's own types."""
+"""Bodies of Chat Completions, checked by OpenAI's own types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def call(status: CallStatus) -> ToolCall:
 
 @cases
 def test_the_finish_reason_follows_the_calls(statuses, reason, expected):
-    """Only a call to execute makes `tool_calls`; a limit stays a limit."""
+    """Only a call to execute gives `tool_calls`, and `length` is kept."""
     assert finish_reason(Message(tool_calls=tuple(call(status) for status in statuses)), reason) == expected
 
 
@@ -65,7 +65,7 @@ def test_a_stream_is_one_of_openais():
 
 
 def test_the_role_comes_once_and_first():
-    """A stream begins with the role, also when nothing else comes."""
+    """A stream starts with the role, even if nothing else follows."""
     stream = COMPLETION.choice(1)
 
     first, last = stream.end(Message())
@@ -75,7 +75,7 @@ def test_the_role_comes_once_and_first():
 
 
 def test_the_role_does_not_come_again():
-    """However often the stream is fed."""
+    """The role is sent once, however often the stream is fed."""
     stream = COMPLETION.choice()
     chunks = [*stream.chunks(EVENTS[:1]), *stream.chunks(EVENTS[1:2]), *stream.end(Message(content="Wait"))]
 
@@ -83,7 +83,7 @@ def test_the_role_does_not_come_again():
 
 
 def test_a_broken_call_is_named_in_the_stream():
-    """Whoever has collected its fragments learns that they are not to be executed."""
+    """Clients that collected the fragments of a broken call learn its status."""
     events = [*EVENTS[:4], ToolCallFinished(0, "truncated")]
     chunks = list(COMPLETION.choice().chunks(events))
 
@@ -94,7 +94,7 @@ def test_a_broken_call_is_named_in_the_stream():
 
 
 def test_a_completion_is_one_of_openais():
-    """The body holds a choice per message, calls without content as null, and the usage."""
+    """The body has one choice per message, null content for calls without content, and the usage."""
     usage = Usage(prompt_tokens=3, completion_tokens=4, reasoning_tokens=2, cached_tokens=1)
     messages = [message_of(EVENTS), Message(tool_calls=(call("complete"),)), Message(content="Hi")]
 
@@ -112,7 +112,7 @@ def test_a_completion_is_one_of_openais():
 
 
 def test_reasoning_goes_by_the_name_that_was_chosen():
-    """Both names of the field are written, one at a time, in chunks and in bodies."""
+    """Either name of the reasoning field can be used, in chunks and in bodies."""
     other = Completion(model="m", reasoning_field="reasoning")
 
     body = other.body([message_of(EVENTS)])["choices"][0]["message"]
@@ -125,7 +125,7 @@ def test_reasoning_goes_by_the_name_that_was_chosen():
 
 
 def test_content_is_null_beside_calls_alone():
-    """An answer that says nothing at all is an empty text; words beside a call stay."""
+    """An empty answer has empty content, and text next to a call is kept."""
     done = call("complete")
     messages = [Message(), Message(content="Hi", tool_calls=(done,)), Message(tool_calls=(done,))]
     body = COMPLETION.body(messages)
@@ -135,7 +135,7 @@ def test_content_is_null_beside_calls_alone():
 
 
 def test_ids_are_new_for_each_completion():
-    """Two completions are told apart, and say when they were made."""
+    """Two completions have different ids, and the creation time."""
     one, two = Completion(model="m"), Completion(model="m")
 
     assert one.id != two.id
@@ -143,7 +143,7 @@ def test_ids_are_new_for_each_completion():
 
 
 def test_a_half_written_call_is_not_fit_to_be_executed():
-    """In mid-stream, a message holds only the calls that are complete."""
+    """In mid-stream, a message contains only complete calls."""
     parser = Parser(Format(), Request(tools=(Tool(name="now"),)))
     parser.feed("Hi")
 

@@ -1,4 +1,4 @@
-"""The contract of docs/reference/leniency.md: each of its rows is a row of `tests/corpus/answers`, by its name."""
+"""The contract in docs/reference/leniency.md: each of its rows is the row of that name in `tests/corpus/answers`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CONTRACT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "lenienc
 
 
 def test_the_contract_lists_what_is_tested() -> None:
-    """The page names every such row, and no other."""
+    """The page lists every such row, and no others."""
     listed = re.findall(r"^\| \*\*(.+?)\*\* ", CONTRACT.read_text(encoding="utf-8"), re.MULTILINE)
     reasons = [row.data["why"] for path in ANSWERS.glob("*.jsonl") for row in rows(path)]
 

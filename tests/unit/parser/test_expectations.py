@@ -1,4 +1,4 @@
-"""Texts that may come next, at each place of an answer, in the format's words."""
+"""The texts that may come next at each place of an answer, in the format's words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REQUEST = Request(tools=(Tool(name="now", parameters={"properties": {"zone": {"t
 
 
 def parser_after(template: str, text: str, *, strict: bool = False) -> Parser:
-    """Return a parser of the template's format that was fed `text`."""
+    """Return a parser of the template's format after feeding `text`."""
     parser = Parser(ChatTemplate.from_file(template).format, REQUEST, strict=strict)
     parser.feed(text)
     return parser
@@ -22,14 +22,14 @@ def parser_after(template: str, text: str, *, strict: bool = False) -> Parser:
 
 @cases
 def test_inside_a_call(template: str, text: str, expected: list[str]) -> None:
-    """Until a call is certain it may turn out to be text; then its next marker, name or value is what may come."""
+    """A possible call may still turn out to be text. Later, its next marker, name or value is expected."""
     found = parser_after(template, text).expected()
 
     assert " or ".join(found) == " or ".join(expected)
 
 
 def test_in_free_text() -> None:
-    """In text any character may come, and the markers that would end it."""
+    """In free text, any character and each marker that would end the text are expected."""
     found = parser_after(JSON_TAGS, "Hello").expected()
 
     assert found[0] == "text"
@@ -37,7 +37,7 @@ def test_in_free_text() -> None:
 
 
 def test_in_reasoning() -> None:
-    """In reasoning the text is reasoning, and its closer ends it."""
+    """In reasoning, text and the closing marker are expected."""
     found = parser_after(JSON_TAGS, "<think>\nRain").expected()
 
     assert found[0] == "reasoning"
@@ -45,7 +45,7 @@ def test_in_reasoning() -> None:
 
 
 def test_a_strict_parser_wants_the_same() -> None:
-    """`expected` of a strict parser is that of the `ParseError` raised when something else comes."""
+    """A strict parser's `expected` equals that of the `ParseError` for any other text."""
     parser = parser_after(JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', strict=True)
     (expected,) = parser.expected()
 
@@ -56,7 +56,7 @@ def test_a_strict_parser_wants_the_same() -> None:
 
 
 def test_asking_changes_nothing() -> None:
-    """A parser that was asked at each character reads the same as one that was not."""
+    """Calling `expected` after each character doesn't change the result."""
     text = 'Hi<tool_call>\n{"name": "now", "arguments": {"zone": "CET"}}\n</tool_call>'
     asked = parser_after(JSON_TAGS, "")
     for character in text:
@@ -73,7 +73,7 @@ def test_asking_changes_nothing() -> None:
 
 
 def test_nothing_may_come_after_the_end() -> None:
-    """A parser that has finished expects nothing."""
+    """A finished parser expects nothing."""
     parser = parser_after(JSON_TAGS, "Hello")
     parser.finish()
 
@@ -81,7 +81,7 @@ def test_nothing_may_come_after_the_end() -> None:
 
 
 def test_a_grammar_made_by_hand_says_it_as_well() -> None:
-    """The same question to a parser of a grammar of one's own."""
+    """A parser with a handwritten grammar returns the expected texts, too."""
     format = ChatTemplate.from_file(JSON_TAGS).format
     grammar = Grammar(content(until("<stop>")))
 

@@ -31,7 +31,7 @@ EVENTS = (
 
 
 def test_events_add_up() -> None:
-    """Texts are joined in order; a call that has not ended is open; what is malformed adds nothing."""
+    """Texts are joined in order, an unfinished call is open, and malformed text adds nothing."""
     assert message_of(EVENTS) == Message(
         content="ab",
         reasoning="so",
@@ -43,7 +43,7 @@ def test_events_add_up() -> None:
 
 
 def test_failed_calls_are_those_that_were_given_and_those_that_were_not() -> None:
-    """In the order in which they died; one whose text became content is no call of the message."""
+    """Failed calls are in order of failure. A call whose text became content isn't one of the message's calls."""
     waited = ToolCall(name="f", arguments_json="{", id="", status="truncated")
     events: list[Event] = [Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")]
     ended = message_of([*events, ToolCallFinished(0, "invalid")])

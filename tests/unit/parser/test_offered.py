@@ -1,4 +1,4 @@
-"""Calls in the syntax of another format, which `Policy(repair="offered")` reads where they begin a line and end the answer."""
+"""Calls in another format's syntax at the end of an answer, which `Policy(repair="offered")` parses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(text: str, size: int, policy: Policy) -> Message:
 def test_a_call_of_another_format_is_read_where_calls_stand(
     text: str, calls: list[Any], content: str, size: int
 ) -> None:
-    """It begins a line, nothing but calls is behind it, and it fits the schema of an offered tool; all else stays content."""
+    """A call is parsed if it starts a line, only calls follow it, and it fits an available tool's schema."""
     message = read(text, size, Policy(repair="offered"))
 
     assert [[call.name, json.loads(call.arguments_json)] for call in message.tool_calls] == calls
@@ -51,7 +51,7 @@ def test_a_call_of_another_format_is_read_where_calls_stand(
 
 @pytest.mark.parametrize("text", [f"Sure.\n{INVOKE}", "Calling tool: now({})"])
 def test_by_default_it_is_content(text: str) -> None:
-    """Beside other text, and as a sentence, nobody asked for other formats."""
+    """By default, calls in another format's syntax are content, with or without other text."""
     message = read(text, 1000, Policy())
 
     assert (message.tool_calls, message.content) == ((), text)

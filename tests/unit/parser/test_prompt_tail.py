@@ -1,4 +1,4 @@
-"""The prefill at the end of a prompt: text after the last header that a generation prompt can write."""
+"""The prefill at the end of a prompt: text after the last header that a generation prompt can contain."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ FORMAT = Format(
 
 @cases
 def test_what_follows_the_last_header(prompt: str, rest: str | None) -> None:
-    """With as much of the header's own layout as is there taken off; None without a header."""
+    """The text after the last header is returned without the header's own layout; None without a header."""
     assert after_header(FORMAT, prompt) == rest
 
 
 def test_the_longest_layout_of_a_header_is_taken_off() -> None:
-    """The longest spelling of a header counts, and of several headers the one that ends last."""
+    """The longest spelling of a header counts. Of several headers, the one that ends last counts."""
     format = Format(turn=TurnTexts(headers=("<bot>", "<bot>\n\n", "<bot>\n", "<bot> final")))
 
     assert [after_header(format, "<bot>" + rest) for rest in ("x", "\nx", "\n\nx", "\n\n\nx", " final", " finalx")] == [
@@ -60,12 +60,12 @@ def test_the_longest_layout_of_a_header_is_taken_off() -> None:
 
 @cases
 def test_what_a_generation_prompt_may_write(written: str, prefill: str) -> None:
-    """A known beginning, or one block of reasoning, open or closed; nothing that an earlier turn may hold."""
+    """A prefill is a known text, or one block of reasoning, open or closed, without text from an earlier turn."""
     assert read_prefill(FORMAT, f"<user>Hi<end><bot>\n{written}") == prefill
 
 
 def test_well_known_reasoning_counts_where_the_format_has_none() -> None:
-    """Unless it says that it knows better."""
+    """Well-known reasoning markers count, unless the format turns them off."""
     tolerant = Format(turn=TURN)
     strict = Format(turn=TURN, undeclared_reasoning=False)
 
@@ -73,7 +73,7 @@ def test_well_known_reasoning_counts_where_the_format_has_none() -> None:
 
 
 def test_one_marker_may_begin_and_end_a_thought() -> None:
-    """The first one has begun it, and the second one has closed it."""
+    """If both markers are the same, the first one starts reasoning and the second one ends it."""
     format = Format(
         turn=TURN,
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="~~", end="~~"),
@@ -88,7 +88,7 @@ def test_one_marker_may_begin_and_end_a_thought() -> None:
 
 
 def test_short_ends_may_be_in_a_thought() -> None:
-    """A single character says nothing."""
+    """A single character inside reasoning isn't an end of turn or of a call."""
     format = Format(turn=TurnTexts(headers=("<bot>",), end="."), reasoning=THINK, undeclared_reasoning=False)
 
     signs = replace(TOOLS, section_start="[", section_end="]", call_start="$", call_end="")
@@ -103,19 +103,19 @@ def test_short_ends_may_be_in_a_thought() -> None:
 
 @cases
 def test_without_a_header_an_open_thought_at_the_end_counts(prompt: str, prefill: str) -> None:
-    """With the whitespace after it."""
+    """Reasoning is open at the end of the prompt, including the whitespace after its marker."""
     assert read_prefill(FORMAT, prompt) == prefill
     assert read_prefill(Format(turn=TURN, undeclared_reasoning=False), prompt) == ""
 
 
 @cases
 def test_whatever_words_a_generation_prompt_writes(prompt: str, bare: str | None, prefill: str) -> None:
-    """A rendering without one shows which they are; those of an earlier turn are not."""
+    """Comparison with a rendering without the generation prompt shows its words, without those of earlier turns."""
     assert begun_by(FORMAT, prompt, lambda: bare) == prefill
 
 
 def test_a_second_rendering_is_asked_for_only_where_it_is_needed() -> None:
-    """It costs as much as the first."""
+    """The second rendering costs as much as the first, so it's only done if needed."""
     asked = []
 
     def render() -> None:

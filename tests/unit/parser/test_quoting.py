@@ -1,4 +1,4 @@
-"""Special tokens and equal text are told apart where the caller knows which is which."""
+"""Special tokens and equal ordinary text are distinguished if the caller knows which is which."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parser() -> Parser:
 
 
 def test_quoted_markers_stay_text() -> None:
-    """A marker spelled out in ordinary text is content, however it is cut."""
+    """A marker in ordinary text is content at any chunking."""
     for size in (1, 3, 100):
         reader = parser()
         text = f"Write <think> or <tool_call>{CALL}</tool_call>."
@@ -37,7 +37,7 @@ def test_quoted_markers_stay_text() -> None:
 
 
 def test_special_tokens_are_markers() -> None:
-    """The same text as special tokens is a call, and ordinary text inside it stays an argument."""
+    """The same text as special tokens is a call, and ordinary text inside it is an argument."""
     reader = parser()
     reader.feed("<tool_call>", special=True)
     reader.feed(CALL, special=False)
@@ -48,7 +48,7 @@ def test_special_tokens_are_markers() -> None:
 
 
 def test_half_a_token_is_not_lost() -> None:
-    """Text held back as a possible token comes out at the end."""
+    """Text held back as a possible token is returned at the end."""
     reader = parser()
     reader.feed("a <tool", special=False)
     reader.finish()
@@ -57,7 +57,7 @@ def test_half_a_token_is_not_lost() -> None:
 
 
 def test_copies_are_independent() -> None:
-    """A copy goes on from the same state, quotations included."""
+    """A copy continues from the same state, including quoted tokens."""
     reader = parser()
     reader.feed("<tool_", special=False)
     twin = reader.copy()
@@ -69,7 +69,7 @@ def test_copies_are_independent() -> None:
 
 
 def test_what_is_quoted_goes_on_over_chunks() -> None:
-    """Half a token waits; what may become a longer one waits until what follows shows which it is."""
+    """Part of a token is held back. A token that may be part of a longer one waits for more text."""
     reader = Parser(Format(), Request(), special_tokens=("<a>", "[b]"))
     assert reader.feed("x<a>y[b", special=False) == [ContentText("x<a>y")]
     assert reader.feed("]", special=False) == [ContentText("[b]")]
@@ -82,7 +82,7 @@ def test_what_is_quoted_goes_on_over_chunks() -> None:
 
 
 def test_every_event_gets_its_characters_back() -> None:
-    """Texts, names, arguments and reports."""
+    """Quoted tokens are restored in texts, names, arguments and reports."""
     reader = Parser(FORMAT, Request(tools=None))
     events = reader.feed("<think>", special=True) + reader.feed("a <think> b", special=False)
     events += reader.feed("</think><tool_call>", special=True)

@@ -1,4 +1,4 @@
-"""A parser's arguments and input: kept by the knowledge of special tokens, saved as JSON, and bound to a request."""
+"""A parser's arguments and input, grouped by knowledge of special tokens, saved as JSON, and tied to a request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STATE: dict[str, Any] = {
 
 
 def fed() -> Parser:
-    """Return a parser that is not made as usual, and was fed in several ways."""
+    """Return a parser with unusual settings that was fed in several ways."""
     parser = Parser(
         FORMAT,
         REQUEST,
@@ -58,18 +58,18 @@ def fed() -> Parser:
 
 
 def kept(parser: Parser) -> dict[str, Any]:
-    """Return what a state says of how the parser was made and fed."""
+    """Return the part of a state about the parser's arguments and input."""
     return {name: value for name, value in parser.state().items() if name in STATE}
 
 
 def test_a_state_is_plain_data_and_back() -> None:
-    """A stretch goes on while what is known of its text stays the same; what is in a state changes with `STATE_VERSION` alone."""
+    """Text with the same knowledge is one stretch. Any change of the saved data needs a new `STATE_VERSION`."""
     assert kept(fed()) == STATE
     assert kept(Parser._restored(FORMAT, REQUEST, fed().state())) == STATE
 
 
 def test_a_copy_goes_on_alone() -> None:
-    """Text added to a copy doesn't show in the original, nor the other way round."""
+    """Text fed to a copy doesn't change the original, and the other way round."""
     made = fed()
     other = made.copy()
     other.feed("?")
@@ -81,7 +81,7 @@ def test_a_copy_goes_on_alone() -> None:
 @pytest.mark.parametrize("name", STATE)
 @pytest.mark.parametrize("value", [None, 1, [1], [{"kind": "unknown"}], {"calls": "never"}])
 def test_a_field_of_another_type_is_refused(name: str, value: object) -> None:
-    """The error says where, and what was expected."""
+    """The error names the place and the expected type."""
     saved = fed().state()
     for state in ({**saved, name: value}, {key: item for key, item in saved.items() if key != name}):
         with pytest.raises(StateError, match=rf"^state\.{name}[.a-z_\[\]0-9]*: expected .+, found .+"):
@@ -90,14 +90,14 @@ def test_a_field_of_another_type_is_refused(name: str, value: object) -> None:
 
 @pytest.mark.parametrize("name", POLICY)
 def test_words_that_no_policy_has_are_refused(name: str) -> None:
-    """The error names the field and what it may say."""
+    """The error names the field and its allowed words."""
     expected = rf"state\.policy\.{name}: expected .*'{POLICY[name]}'.*, found 'never'"
     with pytest.raises(StateError, match=expected):
         Parser._restored(FORMAT, REQUEST, {**fed().state(), "policy": {**POLICY, name: "never"}})
 
 
 def test_a_long_value_is_cut_in_an_error() -> None:
-    """Nobody wants a whole conversation in a log."""
+    """An error doesn't quote a whole conversation."""
     with pytest.raises(StateError) as raised:
         Parser._restored(FORMAT, REQUEST, {**fed().state(), "prefill": ["x" * 1_000]})
 
@@ -121,7 +121,7 @@ def test_a_long_value_is_cut_in_an_error() -> None:
 def test_a_state_belongs_to_what_decides_how_text_is_read(
     format: Format, request_: Request, grammar: Grammar | None, fits: bool
 ) -> None:
-    """Format, request, and the grammar that was made by hand."""
+    """A state requires the same format, request and handwritten grammar."""
     state = Parser(FORMAT, REQUEST, grammar=ONE).state()
     if fits:
         assert Parser._restored(format, request_, state, grammar=grammar).state() == state
@@ -131,6 +131,6 @@ def test_a_state_belongs_to_what_decides_how_text_is_read(
 
 
 def test_where_reasoning_goes_decides_as_well() -> None:
-    """With it left in content, text is read otherwise."""
+    """A state requires the same `reasoning_format`, which changes how text is read."""
     with pytest.raises(StateError, match=r"^state\.for: expected "):
         Parser._restored(FORMAT, replace(REQUEST, reasoning_format="none"), Parser(FORMAT, REQUEST).state())

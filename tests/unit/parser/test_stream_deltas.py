@@ -1,4 +1,4 @@
-"""deltas: events become what a client of the OpenAI API expects in a stream."""
+"""Events become the deltas that clients of the OpenAI API expect in a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unrender.openai import deltas
 
 
 def test_each_event_is_one_delta_or_none() -> None:
-    """Id, type and name come once per call, then fragments; ends and malformed text have no delta."""
+    """Id, type and name are sent once per call, then fragments. Ends and malformed text have no delta."""
     events = [
         ReasoningText("r"),
         ContentText("c"),

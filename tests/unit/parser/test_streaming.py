@@ -1,4 +1,4 @@
-"""Parser: what a caller sees of it."""
+"""The parser as callers see it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
 
 def test_reasoning_that_the_prompt_has_opened_is_open() -> None:
-    """Text after the assistant's header in the prompt counts as written, and decides where reading begins."""
+    """Text after the assistant's header in the prompt counts as written, and determines where reading starts."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt="<|start|>user\nHi<|end|>\n<|start|>assistant\n<think>\n")
 
     assert parser.feed("so\n</think>\n\nHi") == [ReasoningText("so"), ContentText("Hi")]
 
 
 def test_a_prefilled_answer_is_part_of_the_message() -> None:
-    """Text that the prompt has written for the model comes first, and spans count from the output's beginning."""
+    """Text that the prompt wrote for the model comes first, and spans count from the start of the output."""
     parser = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\nHere are my steps:\n")
     fed(parser, ["one\n[BEGIN ANSWER]\nTwo"])
 
@@ -55,12 +55,12 @@ def test_a_prefilled_answer_is_part_of_the_message() -> None:
 
 @cases
 def test_the_prefill_follows_a_header_at_the_end(prompt: str, written: str) -> None:
-    """A header at the end counts; without one, an open reasoning marker at the very end does."""
+    """The last header counts. Without one, an open reasoning marker at the very end counts."""
     assert read_prefill(JSON_ENVELOPE.format, prompt) == written
 
 
 def test_spans_say_what_each_character_is() -> None:
-    """Text, markers, names, arguments and layout, without a gap."""
+    """Spans cover text, markers, names, arguments and layout without a gap."""
     output = f"Hi\n{CALL}"
     parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
     fed(parser, [output])
@@ -71,7 +71,7 @@ def test_spans_say_what_each_character_is() -> None:
 
 
 def test_spans_that_may_be_undone_are_not_shown() -> None:
-    """While a marker may still turn out to be text, it has no span."""
+    """A marker has no span while it may still turn out to be text."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
     parser.feed("Hi <tool_call>")
 
@@ -88,7 +88,7 @@ def test_without_tools_a_call_is_content(request_: Request) -> None:
 
 
 def test_the_end_comes_once() -> None:
-    """A second finish gives nothing; text after the end is the caller's mistake."""
+    """A second `finish` returns nothing, and text after the end is an error."""
     parser = Parser(Format(), Request())
 
     assert parser.finish() == [MessageFinished()]
@@ -98,7 +98,7 @@ def test_the_end_comes_once() -> None:
 
 
 def test_strict_errors_say_where_and_what() -> None:
-    """A strict parser raises with position, what could have been there, and the text around it."""
+    """A strict parser raises with the position, the expected text, and the surrounding text."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
 
     with pytest.raises(ParseError) as raised:
@@ -110,7 +110,7 @@ def test_strict_errors_say_where_and_what() -> None:
 
 
 def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
-    """A prompt that writes a closed block for no reasoning, words and all, begins no message; a continued one does."""
+    """A closed block of reasoning in the prompt isn't part of the message, unless the answer is continued."""
     closed = "<think>I answer at once.</think>\n"
     reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>")
     turn = TurnTexts(headers=("<a>",), prefill_no_thinking=closed, reasoning_to_content="\n")
@@ -140,7 +140,7 @@ def handmade(**options: Any) -> Parser:
 
 
 def moved(parser: Parser, **options: Any) -> Parser:
-    """Return the parser as another process restores it."""
+    """Return the parser restored from its JSON state, as in another process."""
     state = json.loads(json.dumps(parser.state()))
     return Parser._restored(parser._format, parser._machine.request, state, grammar=parser._grammar, **options)
 
@@ -151,7 +151,7 @@ def marked(position: int, name: str) -> str:
 
 @pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
 def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
-    """As JSON, as a pickle and as a copy it goes on as the original does, with the policy and the special tokens it had."""
+    """As JSON, as a pickle and as a copy, a parser continues like the original, with its policy and special tokens."""
     text = ANSWER if make is handmade else f"<think>\nHm.\n</think>\n\nLook: <b>\n{CALL}\n{CALL}"
     policy = Policy(unknown_tools="call", tool_calls="streamed")
     for at in range(0, len(text), 5):
@@ -172,7 +172,7 @@ def outcome(parser: Parser, rest: str) -> tuple[list[Event], Any, tuple[Span, ..
 
 @pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
 def test_calls_of_a_copy_may_have_ids_of_their_own(make: Any) -> None:
-    """Those that begin in it; by default they are made as before."""
+    """Later calls of a copy use its own `ids`. By default, they use those of the original."""
     calls = ("!now {}", "!now {}") if make is handmade else (CALL, CALL)
     parser = make(ids=marked)
     parser.feed(calls[0])
@@ -189,7 +189,7 @@ def test_calls_of_a_copy_may_have_ids_of_their_own(make: Any) -> None:
 
 
 def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
-    """With the reason why its output ended."""
+    """A finished parser is still finished after restoring, with its finish reason."""
     for make in (handmade, lambda: Parser(JSON_ENVELOPE.format, REQUEST)):
         parser = make()
         parser.feed('!now {"a' if make is handmade else CALL[:-14])
@@ -207,7 +207,7 @@ def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
 
 
 def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
-    """Text that the grammar does not begin with, or that a strict parser refuses, was never read."""
+    """A state is rejected if the grammar or a strict parser doesn't accept its text."""
     state = handmade(strict=True).state()
     for changes, message in (
         ({"fed": [{"kind": "unknown", "text": "!now ;"}]}, r"state\.fed: expected text that the parser accepts"),
@@ -222,7 +222,7 @@ def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
 
 
 def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
-    """The prefill is content only if the answer is continued; a prefill that begins no answer is an error."""
+    """The prefill is content only if the answer is continued. A prefill that doesn't fit the grammar is an error."""
     given, continued = handmade(prefill="Look"), handmade(prefill="Look", is_continuation=True)
     for parser in (given, continued):
         for again in (moved(parser), parser):
@@ -237,7 +237,7 @@ def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
 
 @pytest.mark.parametrize("prefill", ["", " ", "\n\n"])
 def test_layout_that_was_begun_is_not_part_of_the_answer(prefill: str) -> None:
-    """Not even of one that is continued."""
+    """Layout in the prefill isn't part of the answer, even if it's continued."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, prefill=prefill, is_continuation=True)
     fed(parser, ["Hi"])
 
@@ -245,7 +245,7 @@ def test_layout_that_was_begun_is_not_part_of_the_answer(prefill: str) -> None:
 
 
 def test_a_continued_answer_is_part_of_the_message() -> None:
-    """Its events come with the first that are fed."""
+    """The events of the continued text come with the first fed text."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, prefill="Well, ", is_continuation=True)
     assert parser.message.content == "Well, "
     assert parser.feed("Hi") == [ContentText("Well, "), ContentText("Hi")]
@@ -253,7 +253,7 @@ def test_a_continued_answer_is_part_of_the_message() -> None:
 
 
 def test_text_that_is_held_back_is_not_lost() -> None:
-    """A possible beginning of a marker waits for the next text, in copies and in saved parsers as well, and comes once."""
+    """A possible start of a marker waits for more text, also in copies and saved parsers, and is returned once."""
     waiting = Parser(JSON_ENVELOPE.format, REQUEST)
     assert [waiting.feed(text) for text in ("a", "<", "t", "h")] == [[ContentText("a")], [], [], []]
     for rest, content in ((" b", "a < b"), ("think", "a <think"), ("", "a <")):
@@ -268,7 +268,7 @@ def test_text_that_is_held_back_is_not_lost() -> None:
 
 
 def test_the_text_of_a_call_that_dies_is_kept_as_it_came() -> None:
-    """Also what went straight through, and what waited; no character comes twice."""
+    """A failed call's text includes text from the fast path and text held back, each character once."""
     pieces = ["<function=now>\n<parameter=city>\nRo", "me and", "\n", "\n", "</par", "ty", "\n</pa"]
     for size in range(1, len(pieces) + 1):
         parser = Parser(TAGGED.format, REQUEST)
@@ -279,7 +279,7 @@ def test_the_text_of_a_call_that_dies_is_kept_as_it_came() -> None:
 
 
 def test_the_last_text_may_come_with_the_end() -> None:
-    """It is read like text that was fed before."""
+    """Text passed to `finish` is read like text that was fed before."""
     for make in (handmade, lambda: Parser(JSON_ENVELOPE.format, REQUEST)):
         apart, at_once, after = make(), make(), make()
         expected = [*apart.feed("Hi there"), *apart.finish()]
@@ -295,7 +295,7 @@ def test_the_last_text_may_come_with_the_end() -> None:
 
 
 def test_the_token_limit_cuts_off_nothing_but_the_end() -> None:
-    """A damaged call that ends before the last text does is repaired, also where all text comes with the end."""
+    """A damaged call that ends before the limit is repaired, even if all text is passed to `finish`."""
     text = CALL.replace(", ", "</call>, ") + " Done."
     apart, at_once = (Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id) for _ in range(2))
     expected = [*apart.feed(text), *apart.finish("length")]
@@ -304,14 +304,14 @@ def test_the_token_limit_cuts_off_nothing_but_the_end() -> None:
 
 
 def test_calls_begin_and_end_at_positions_of_the_text() -> None:
-    """They are the first character of the first marker, and the one behind the last marker."""
+    """The positions are the first character of the first marker, and the one after the last marker."""
     events = Parser(JSON_ENVELOPE.format, REQUEST).finish(text=f"Hi {CALL}\nBye")
     started, ended = (event for event in events if isinstance(event, ToolCallStarted | ToolCallFinished))
     assert f"Hi {CALL}"[started.position : ended.position] == CALL
 
 
 def test_marker_before_each_call_has_other_spellings() -> None:
-    """It begins a call in each of them, at every chunking; no grammar writes them."""
+    """Each other spelling of the marker starts a call at every chunking, but no grammar writes it."""
     other = Spelling(marker="<tool_call>", others=("<tool_use>",))
     turn = Turn(prompt="", format=replace(JSON_ENVELOPE.format, spellings=(other,)), request=REQUEST)
     text = CALL.replace("<tool_call>", "<tool_use>")
@@ -323,7 +323,7 @@ def test_marker_before_each_call_has_other_spellings() -> None:
 
 
 def test_what_is_settled_is_the_models() -> None:
-    """Nothing at first, whatever the prompt has begun."""
+    """At first nothing is settled, whatever the prompt contains."""
     new, prefill = Parser(JSON_ENVELOPE.format, REQUEST), Parser(JSON_ENVELOPE.format, REQUEST, prefill="<think>\n")
     assert (new._settled, prefill._settled, new._steps > 0, new.spans, prefill.spans) == (0, 0, True, (), ())
     prefill.feed("Hi")
@@ -331,7 +331,7 @@ def test_what_is_settled_is_the_models() -> None:
 
 
 def test_most_text_takes_no_instruction() -> None:
-    """It is counted as one step for each account that is taken of it; positions are the same."""
+    """Text on the fast path counts as one step each time it's accounted for. Positions are the same."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST)
     parser.feed("Hi")
     before = parser._steps
@@ -345,7 +345,7 @@ def test_most_text_takes_no_instruction() -> None:
 
 
 def test_what_special_text_and_ordinary_text_are() -> None:
-    """If the caller marks special text, a marker spelled out is text; the tokens are the format's, or the caller's."""
+    """If the caller marks special text, a marker in ordinary text is text. Format or caller list the tokens."""
     tokens = replace(JSON_ENVELOPE.format, preserved_tokens=("<think>",))
     parser = Parser(tokens, REQUEST)
     parser.feed("<thi", special=False)
@@ -360,7 +360,7 @@ def test_what_special_text_and_ordinary_text_are() -> None:
 
 
 def test_what_may_come_and_what_reads_it() -> None:
-    """Asking changes nothing."""
+    """Calling `expected` changes nothing."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(tool_calls="streamed"))
     parser.feed("Hi. <tool_call>")
     expected = parser.expected()
@@ -372,7 +372,7 @@ def test_what_may_come_and_what_reads_it() -> None:
 
 
 def test_words_that_begin_reasoning_are_the_prompts() -> None:
-    """A prompt without them begins with content; where there is no prompt, reasoning is open. A state knows which."""
+    """Without these words in the prompt, the answer starts with content. Without a prompt, reasoning is open."""
     without = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\n")
     unknown = Parser(ARRAY.format, REQUEST)
 
@@ -383,7 +383,7 @@ def test_words_that_begin_reasoning_are_the_prompts() -> None:
 
 
 def test_a_strict_parser_that_has_raised_cannot_be_restored() -> None:
-    """The text at which the parser raised is refused again."""
+    """The restored parser would reject the same text again."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
     with pytest.raises(ParseError):
         parser.feed('<tool_call>\n{"name": "now", ;')

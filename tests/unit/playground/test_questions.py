@@ -1,4 +1,4 @@
-"""Tests of the page's requests. Every response is JSON, and an invalid request returns an error."""
+"""Requests of the playground's page. Every response is JSON, and an invalid request returns an error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EXAMPLES = json.loads(files("unrender.playground").joinpath("page/examples.json"
 
 @pytest.mark.parametrize("example", EXAMPLES["examples"], ids=lambda example: example["name"])
 def test_an_example_is_parsed_with_its_models_own_format(example):
-    """The format of the request replaces the derived one, and the example's template writes answers in it."""
+    """A format in the request replaces the derived one, and the example's template writes answers in it."""
     template = {"source": example["source"], "format": example["format"]}
     request = template | {"messages": EXAMPLES["messages"], "tools": EXAMPLES["tools"]}
 
@@ -69,7 +69,7 @@ def test_every_question_has_an_answer_in_json(question):
 
 
 def test_the_format_is_a_row_of_parts():
-    """A picture consists of markers and slots with their fields."""
+    """A picture consists of markers and of slots with their fields."""
     (row,) = asked("format")["pictures"]
 
     assert [(part["text"], part["role"]) for part in row][:4] == [
@@ -121,7 +121,7 @@ def test_the_first_sample_shows_all_that_the_template_writes(fields, written):
 
 
 def test_random_samples_say_something():
-    """The longest of a few random answers is returned, so none is empty."""
+    """The longest of several random answers is returned, so that it isn't empty."""
     assert all(asked("sample", seed=seed)["output"] for seed in range(0, 40, 4))
 
 
@@ -135,7 +135,7 @@ def test_a_format_that_no_rendering_shows_is_an_error():
 
 
 def test_a_proof_is_made_check_by_check():
-    """A single check can be requested, and an unknown name is an error."""
+    """Each check can be requested separately, and an unknown name is an error."""
     (found,) = asked("checks", check="content")["findings"]
 
     assert (found["capability"], found["verdict"]) == ("content", "passed")
@@ -151,7 +151,7 @@ def engine_lines(name: str) -> list[str]:
 
 @pytest.mark.parametrize("engine", ["vLLM", "SGLang"])
 def test_the_page_names_the_plug_in_as_it_is_registered(engine):
-    """The flags name the parsers by the plug-in's own name, and the variable is the one that the plug-in reads."""
+    """The flags use the plug-in's registered name for the parsers, and the plug-in reads the variable."""
     name = importlib.import_module(f"unrender.integrations.{engine.lower()}").NAME
     command = engine_lines(engine)[-1]
 

@@ -1,4 +1,4 @@
-"""Tests of the playground's server, and of the requests that it rejects."""
+"""The playground's server, and the requests that it rejects."""
 
 from __future__ import annotations
 

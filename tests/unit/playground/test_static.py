@@ -1,4 +1,4 @@
-"""Tests of the static page and its Python code."""
+"""The static page and its Python code."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_archives_hold_licences_and_nothing_compiled(tmp_path):
 
 @pytest.mark.slow
 def test_the_same_files_make_the_same_archive(tmp_path):
-    """The same files always produce the same archive."""
+    """The same files always give the same archive."""
     for name in ("one", "two"):
         write(tmp_path / name, pyodide=ADDRESS)
 

@@ -1,4 +1,4 @@
-"""Planted faults, each of which has to be named, and healthy servers, which must not be blamed."""
+"""Planted faults that the report must name, and healthy servers that it must not blame."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def first_call(text: str) -> str:
 
 
 def in_texts(calls: Sequence[Any]) -> list[Any]:
-    """Return calls whose arguments are all texts."""
+    """Return calls whose arguments are all text."""
     return [(name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls]
 
 
@@ -127,7 +127,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("calls-repaired", {"writes": every(3, lambda text: text.replace("<tool_call>", "<tool_call>\n<tool_call>"))}),
     ("unsteady", {"writes": lambda text, task, number: f"{text} {number}" if task.name == "free" else text}),
 ]  # fmt: skip
-"""Causes, each with a server that has this fault. The first cause of the report has to be this one."""
+"""Each cause with a server that has the fault. It must be the first cause in the report."""
 FIRST = [next(at for at, (other, _) in enumerate(FAULTS) if other == name) for name, _ in FAULTS]
 """For each fault, the first one with the same cause."""
 
@@ -169,12 +169,12 @@ OWN = [
     "forced-open",
     "closed-turns",
 ]
-"""Templates of the tests, with other syntaxes."""
+"""Test templates with other syntaxes."""
 
 
 @pytest.mark.parametrize("server", HEALTHY, ids=lambda server: "-".join(server) or "plain")
 def test_healthy_servers_are_not_blamed(server: dict[str, Any]) -> None:
-    """A healthy server has no causes, of whatever kind it is, and with whatever it doesn't tell."""
+    """A healthy server of any kind has no causes, whatever information it lacks."""
     assert [(cause.name, cause.evidence) for cause in probed(**server).causes] == []
 
 

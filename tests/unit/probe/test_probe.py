@@ -1,4 +1,4 @@
-"""A probe's report: the format with what was observed, the best tool format, the page, the command, and what can't be probed."""
+"""A probe's report: the observed format, the best tool format, the page, the command, and limits of probing."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def fenced(text: str, *_: Any) -> str:
 
 @pytest.fixture(scope="module")
 def report() -> ProbeReport:
-    """Return the report on a model that writes its calls in fences, after a sentence."""
+    """Return the report on a model that writes its calls in fences after a sentence."""
     return probed(writes=fenced)
 
 
 @contextmanager
 def address(server: Server) -> Iterator[str]:
-    """Run a server in a thread of its own, and yield its address."""
+    """Run a server in its own thread and yield its address."""
     started: Future[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
@@ -68,7 +68,7 @@ def address(server: Server) -> Iterator[str]:
 
 
 def test_observed_syntaxes_are_in_the_format(report: ProbeReport) -> None:
-    """The format has the observed syntax with its evidence, and nothing else that the template's own format lacks."""
+    """The format has the observed syntax with its evidence, and no other additions to the template's own format."""
     *known, observed = report.format.tolerated
 
     assert tuple(known) == tags().format.tolerated
@@ -78,7 +78,7 @@ def test_observed_syntaxes_are_in_the_format(report: ProbeReport) -> None:
 
 
 def test_observed_syntaxes_are_read(report: ProbeReport, tmp_path: Path) -> None:
-    """With this format, calls among text are read if their arguments match the schema, and quoted ones aren't."""
+    """With this format, calls within text are parsed if their arguments match the schema, and quoted ones aren't."""
     path = tmp_path / "format.json"
     path.write_text(report.format.to_json(), encoding="utf-8")
     template = ChatTemplate(tags()._loaded, format=Format.from_file(path))
@@ -104,7 +104,7 @@ def test_best_tool_format_is_found() -> None:
 
 
 def test_page_is_one_file_that_loads_nothing(report: ProbeReport) -> None:
-    """The page holds the data as JSON in which no text can end the script, and needs no other file."""
+    """The page contains the data as JSON, whose text can't end the script, and needs no other file."""
     shown = page(report, report)
     data = re.search(r'<script type="application/json" id="reports">(.*?)</script>', shown, re.DOTALL)
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_probed_is_said() -> None:
 
 
 def test_time_is_limited() -> None:
-    """Tasks for which there's no time are skipped and counted."""
+    """Tasks are skipped and counted if there is no time left."""
 
     async def run() -> ProbeReport:
         async with running(Server(template=tags())) as url:
@@ -163,7 +163,7 @@ def test_time_is_limited() -> None:
 
 
 def test_engine_without_a_server_can_be_probed() -> None:
-    """Any backend of the gateway can be probed; what only servers have isn't asked. A kind that isn't there is an error."""
+    """Any backend of the gateway can be probed, without the checks for servers. An unknown kind is an error."""
     report = probe(Sampler(), tags(), seconds=20)
 
     assert report.found.renderings == []

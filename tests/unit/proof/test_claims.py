@@ -1,4 +1,4 @@
-"""A claim that fails is replaced by a weaker one, and a claim that holds is kept."""
+"""A claim that fails is replaced by a weaker one, and a valid claim is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unrender.proof.reading import Witness
 from unrender.verify import Verdict, verify
 
 GLUED = beside(__file__, "glued.jinja")
-"""Only the prompt writes all of the arrows before a call."""
+"""A template in which only the prompt writes all the arrows before a call."""
 
 
 def witness(name: str) -> Witness:
@@ -40,14 +40,14 @@ def format():
 
 
 def test_what_holds_is_kept(shown, format):
-    """Nothing is given up, and nothing is misread."""
+    """Nothing is dropped and nothing is misread."""
     proof = prove(shown, format)
 
     assert (proof.format, proof.given_up, proof.misread) == (format, (), ())
 
 
 def test_calls_that_are_not_read_are_no_longer_claimed(shown, format):
-    """A wrong call syntax goes, with a sentence; reasoning and content stay."""
+    """A wrong call syntax is dropped with a message. Reasoning and content are kept."""
     proof = prove(
         shown, replace(format, tools=replace(format.tools, call_start="<call>", call_end="</call>", section_start=""))
     )
@@ -59,7 +59,7 @@ def test_calls_that_are_not_read_are_no_longer_claimed(shown, format):
 
 
 def test_reasoning_that_is_not_read_is_no_longer_claimed():
-    """Wrong markers of reasoning go, with a sentence."""
+    """Wrong reasoning markers are dropped with a message."""
     format = corpus.derived_format(corpus.TEMPLATES / "wrapped-eos.jinja")
     wrong = Reasoning(mode=ReasoningMode.TAG_BASED, start="<plan>", end="</plan>")
     proof = prove(witness("wrapped-eos"), replace(format, reasoning=wrong))
@@ -70,7 +70,7 @@ def test_reasoning_that_is_not_read_is_no_longer_claimed():
 
 @pytest.mark.parametrize("start", [CONTENT, f"{CONTENT}\n<"])
 def test_a_wrong_second_wrapper_goes_alone(shown, format, start):
-    """Content beside calls that has no wrapper is read without, and everything else as before, content alone as well."""
+    """A wrong wrapper for content next to calls is dropped. Calls and other content are read as before."""
     wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=start, end="</tool_call>")
     proof = prove(shown, replace(format, content_with_calls=wrong))
 
@@ -80,7 +80,7 @@ def test_a_wrong_second_wrapper_goes_alone(shown, format, start):
 
 
 def test_a_wrong_wrapper_goes_alone(shown, format):
-    """Content of which a piece was taken for its wrapper is read without any."""
+    """If a piece of content was mistaken for its wrapper, the wrapper is dropped."""
     wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=CONTENT, end="</say>")
     proof = prove(shown, replace(format, content=wrong))
 
@@ -89,7 +89,7 @@ def test_a_wrong_wrapper_goes_alone(shown, format):
 
 
 def test_nothing_is_given_up_where_no_answer_is_read(shown, format):
-    """If no answer is read at all, calls are not to blame: they stay as they were, and each misread answer is named."""
+    """If no answer can be read, calls aren't to blame: they are kept, and each misread answer is listed."""
     turn = replace(format.turn, end="", ends=())
     proof = prove(shown, replace(format, turn=turn))
 
@@ -98,14 +98,14 @@ def test_nothing_is_given_up_where_no_answer_is_read(shown, format):
 
 
 def test_claims_are_of_shapes():
-    """A format without calls claims none, and one of single calls no two."""
+    """A format without calls claims no calls."""
     format = corpus.derived_format(corpus.TEMPLATES / "plain.jinja")
 
     assert [name for name, said in shapes().values() if claims_to_read(format, said)] == ["content"]
 
 
 def test_single_calls_are_claimed_alone(format):
-    """A format with single calls claims no answer of more."""
+    """A format with single calls claims no answer with several."""
     single = replace(format, tools=replace(format.tools, parallel=False))
 
     assert [
@@ -117,7 +117,7 @@ def test_single_calls_are_claimed_alone(format):
 
 
 def test_what_is_given_up_is_a_warning_and_not_a_refuted_claim():
-    """The format says less, warns once, and everything it still says passes."""
+    """The format claims less and warns once. All remaining claims pass."""
     template = ChatTemplate.from_string(GLUED)
 
     with pytest.warns(FormatWarning, match="several calls are read"):
@@ -144,7 +144,7 @@ UNMARKED = (
 
 
 def test_what_cannot_be_derived_is_said_alike_everywhere():
-    """Reasoning that nothing ends is not a part of the format: analysis, its warning and verification say the same."""
+    """Reasoning without an end isn't part of the format. Analysis, its warning and verification agree on that."""
     template = ChatTemplate.from_string(UNMARKED)
 
     with pytest.warns(FormatWarning, match="reasoning is read: is not claimed"):

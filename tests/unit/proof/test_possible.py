@@ -1,4 +1,4 @@
-"""A derived text that no Format can hold is replaced by a weaker claim, and reported."""
+"""A derived text that no Format can contain is replaced by a weaker claim, and reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unrender.types import Request
 
 TOOLS = TAG_AND_JSON.format.tools
 CLOSER_ALONE = beside(__file__, "closer-alone.jinja")
-"""A template that writes reasoning's closer alone if there is no reasoning."""
+"""A template that writes only the closing marker if there is no reasoning."""
 NO_HEADER = r"""{%- for m in messages -%}
 {%- if m.reasoning_content %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}
 {{- m.content }}{% if m.role == 'assistant' %}<end>{% endif %}
@@ -25,7 +25,7 @@ LONG_END = (
 
 
 def test_a_field_goes_before_its_part() -> None:
-    """Of a turn that is sound but for one field, that field alone is given up."""
+    """If one field of a turn is invalid, only that field is dropped."""
     found, given_up = possible_format(Format(), turn=TurnTexts(headers=("<h>",), end="x" * 40_000), reasoning=THINK)
 
     assert found == Format(turn=TurnTexts(headers=("<h>",)), reasoning=THINK)
@@ -34,7 +34,7 @@ def test_a_field_goes_before_its_part() -> None:
 
 
 def test_a_part_goes_that_its_field_is_needed_for() -> None:
-    """Reasoning without its closer is nothing, and neither is what needs calls that were given up."""
+    """Reasoning without a closing marker is dropped as a whole."""
     blank = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="\n")
     wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<c>", end="</c>")
 
@@ -45,7 +45,7 @@ def test_a_part_goes_that_its_field_is_needed_for() -> None:
 
 
 def test_what_depends_on_a_part_goes_with_it() -> None:
-    """Calls that are given up are no longer held by reasoning."""
+    """If calls are dropped, reasoning no longer contains calls."""
     holding = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>", holds_calls=True)
 
     found, given_up = possible_format(Format(tools=TOOLS, reasoning=holding), tools=CallSyntax())
@@ -55,7 +55,7 @@ def test_what_depends_on_a_part_goes_with_it() -> None:
 
 
 def test_what_no_field_is_to_blame_for_goes_together() -> None:
-    """Markers that are too long together are all given up: nothing tells which of them is wrong."""
+    """Markers that are too long together are all dropped, since nothing shows which of them is wrong."""
     turn = TurnTexts(headers=tuple(f"<{letter * 900}>" for letter in "abcdefghijklmnopqrs"))
 
     found, given_up = possible_format(Format(reasoning=THINK), turn=turn)
@@ -68,7 +68,7 @@ def test_what_no_field_is_to_blame_for_goes_together() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [CLOSER_ALONE, NO_HEADER, LONG_END], ids=["closer alone", "no header", "long end"])
 def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
-    """Analysis raises on no template, and its format makes a parser."""
+    """Analysis raises for no template, and a parser accepts its format."""
     format = ChatTemplate.from_string(source).analysis.format
     parser = Parser(format, Request())
 
@@ -78,14 +78,14 @@ def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
 
 
 def test_a_closer_is_never_blank() -> None:
-    """A closer that is also written alone, for no reasoning, is the closer, not the beginning of content."""
+    """A closing marker that is also written alone, for no reasoning, isn't the start of content."""
     reasoning = ChatTemplate.from_string(CLOSER_ALONE).analysis.format.reasoning
 
     assert (reasoning.start, reasoning.end, reasoning.empty) == ("<think>\n", "\n</think>", "</think>")
 
 
 def test_what_is_given_up_is_said() -> None:
-    """A diagnostic names the field and what was expected of it."""
+    """A diagnostic names the field and its limit."""
     analysis = ChatTemplate.from_string(LONG_END).analysis
 
     assert any("turn.end: was given up" in said and "at most" in said for said in analysis.diagnostics)

@@ -1,4 +1,4 @@
-"""A template's own answers in, what a Format does not read of them out: literal texts for each clause."""
+"""A template's own answers, and those that a Format misreads: literal texts for each clause."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read(
     start: str = ASKED,
     asked: bool = True,
 ):
-    """Return the message that an answer is misread as; None where it is read right, or is not judged."""
+    """Return the message of a misread answer; None if it's read correctly or not judged."""
     prompt = start if asked else f"{start}?"
     shown = CutOut(
         said=said, request=REQUEST, before=(user(),), prompt=prompt, start=start, answer=answer, whole=start + answer
@@ -106,7 +106,7 @@ SHOWN = {
 
 @pytest.mark.parametrize(("said", "text", "expected"), SHOWN.values(), ids=SHOWN)
 def test_answers_are_judged_that_show_all_of_it(said, text, expected):
-    """Every needle is there, content once, and the question is not."""
+    """An answer is judged if it contains every needle, content once, and not the question."""
     assert is_shown(said, text, USER) is expected
 
 
@@ -134,7 +134,7 @@ MEANT = {
 
 @pytest.mark.parametrize(("message", "same", "calls_are_wrong", "reasoning_is_wrong"), MEANT.values(), ids=MEANT)
 def test_a_message_says_just_what_was_meant(message, same, calls_are_wrong, reasoning_is_wrong):
-    """Content, reasoning and whole calls are compared, and a misread answer tells which of them is wrong."""
+    """Content, reasoning and whole calls are compared. A misread answer lists the wrong parts."""
     found = misread_parts(CALL, message)
 
     assert (not found) is same
@@ -142,7 +142,7 @@ def test_a_message_says_just_what_was_meant(message, same, calls_are_wrong, reas
 
 
 def test_calls_are_compared_when_all_are_complete():
-    """A call that is cut off is another one, though all of it is there."""
+    """A call that is cut off differs from the complete one, even with the same text."""
     second = '{"akeyvorn": 730102}'
 
     assert not misread_parts(BOTH, Message(tool_calls=(call(), call(TWO.name, second))))
@@ -150,7 +150,7 @@ def test_calls_are_compared_when_all_are_complete():
 
 
 def test_answers_say_what_they_are_called():
-    """Content, reasoning, and the arguments of each call."""
+    """The names of answers match their content, their reasoning, and the arguments of each call."""
     found = {
         name: (bool(said.content), bool(said.reasoning), [len(item.arguments) for item in said.calls])
         for name, said in shapes().values()
@@ -170,7 +170,7 @@ def test_answers_say_what_they_are_called():
 
 
 def test_every_answer_is_cut_out():
-    """After a question all of them, after another one content, and after a result the usual four."""
+    """After a question there are all answers, after another question only content, after a result the usual four."""
     shown = cut_outs(prober(), REQUEST)
 
     assert [(found.name, found.before[-1].content) for found in shown] == [
@@ -186,7 +186,7 @@ def test_every_answer_is_cut_out():
 
 
 def test_answers_go_on_with_what_the_prompt_begins_alike():
-    """An answer that doesn't continue the whole prompt begins after the text that both have in common."""
+    """An answer that doesn't continue the whole prompt starts after the text that both have in common."""
     shown = cut_outs(prober(SOURCE.replace("'<assistant>'", "'<assistant><r>'")), REQUEST)
 
     assert (shown[0].start, shown[0].answer, shown[0].asked) == (ASKED, f"{C}{EOS}", False)
@@ -194,7 +194,7 @@ def test_answers_go_on_with_what_the_prompt_begins_alike():
 
 
 def test_answers_begin_where_the_prompt_ends():
-    """Also in the middle of a word."""
+    """An answer may start in the middle of a word."""
     glued = SOURCE.replace("<{{ m.role }}>", "{{ m.role }}").replace("'<assistant>'", "'assistant'")
 
     found = cut_outs(prober(glued), REQUEST)[0]
@@ -227,7 +227,7 @@ NO_CALLS = "{% for m in messages if m.tool_calls %}{{ raise_exception('no') }}{%
     ],
 )
 def test_what_is_not_shown_is_not_cut_out(source, known, count):
-    """Refusals, and answers whose parts or whose question do not show, are left out."""
+    """Refusals are skipped, and answers that don't show all parts and the question."""
     assert len(cut_outs(prober(source, **known), REQUEST)) == count
 
 
@@ -242,12 +242,12 @@ def test_what_is_not_shown_is_not_cut_out(source, known, count):
     ],
 )
 def test_what_is_read_right_is_not_reported(said, answer):
-    """Answers in the format's own syntax, with the end of the sequence or without."""
+    """Answers in the format's own syntax aren't reported, with or without the end of sequence."""
     assert read(said, answer) is None
 
 
 def test_what_is_read_otherwise_is_reported():
-    """The message shows what was read in place of it."""
+    """The report contains the message that was read instead."""
     assert read(OWN["reasoning and content"], f"[{R}]{C}") == Message(content=f"[{R}]{C}")
     assert read(CALL, f"{C}{WRITTEN}").content == C
     assert [found.name for found in read(BOTH, WRITTEN).tool_calls] == [ONE.name]
@@ -264,7 +264,7 @@ def test_other_call_syntaxes_prove_nothing():
 
 
 def test_answers_that_are_written_alike_are_not_judged():
-    """No reader tells two answers apart that the template writes with the same text; calls read as text do not count."""
+    """Answers that the template writes as the same text aren't judged. Calls read as text don't count."""
     unmarked = SOURCE.replace("<r>", "").replace("</r>", "")
     swapped = SOURCE.replace("{{ c.function.name }}", f"{NAMES[0]}")
     as_text = SOURCE.replace("<call>", "").replace("</call>", "")
@@ -293,7 +293,7 @@ HEADERS = {
 
 @pytest.mark.parametrize(("format", "start", "judged"), HEADERS.values(), ids=HEADERS)
 def test_answers_that_leave_the_prompt_are_judged_after_a_header(format, start, judged):
-    """Without a header between question and answer, what was cut out may not be an answer."""
+    """Without a header between question and answer, the text may not be an answer, and isn't judged."""
     assert (
         read(OWN["reasoning and content"], f"[{R}]{C}", format=format, start=start, asked=False) is not None
     ) is judged
@@ -312,7 +312,7 @@ TAGGED = Format(
 
 @pytest.mark.parametrize(("line", "count"), [("\n", 0), (" ", 1)], ids=["as the format says", "as a reader takes it"])
 def test_what_is_read_and_cannot_be_generated_is_found(line, count):
-    """`<call> {` is read where `<call>` and a line break are expected, and the grammar does not allow it."""
+    """The parser reads `<call> {` for `<call>` and a line break, but the grammar doesn't allow it."""
     said = OWN["one call"]
     (call,) = said.calls
     answer = f'<call>{line}{{"name": "{call.name}", "arguments": {json.dumps(call.arguments)}}}\n</call><end>'

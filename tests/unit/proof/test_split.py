@@ -1,4 +1,4 @@
-"""Two texts compared, and the literals of a row of items."""
+"""Comparison of two texts, and the literals around a row of items."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TEXTS = st.text(alphabet="ab <>[]/|\n_1", max_size=30)
 
 @hypothesis.given(TEXTS)
 def test_lexemes_lose_nothing(text):
-    """Lexemes joined are the text again."""
+    """The joined lexemes equal the text."""
     assert "".join(lexemes(text)) == text
 
 
 @hypothesis.given(TEXTS, TEXTS)
 def test_split_loses_nothing(left, right):
-    """Prefix, middle and suffix of a split give both texts back."""
+    """Prefix, middle and suffix of a split give both texts."""
     split = calculate_diff_split(left, right)
 
     assert split.prefix + split.left + split.suffix == left
@@ -42,14 +42,14 @@ def test_split_loses_nothing(left, right):
 
 @cases
 def test_split_never_cuts_a_marker(left, right, prefix, suffix):
-    """The common part of two texts ends where their markers differ, not inside a marker."""
+    """The common part of two texts ends at their different markers, not inside a marker."""
     split = calculate_diff_split(left, right)
 
     assert (split.prefix, split.suffix) == (prefix, suffix)
 
 
 def test_common_ends_compare_words():
-    """A word that only begins alike is not shared."""
+    """Words that only start the same aren't shared."""
     assert common_prefix(["find_city", "find_time"]) == ""
     assert common_prefix(["<a>\n\nx", "<a>\ny"]) == "<a>\n"
     assert common_suffix(["one</a>\n", "two</a>\n"]) == "</a>\n"
@@ -57,7 +57,7 @@ def test_common_ends_compare_words():
 
 @cases
 def test_openers_and_closers_mirror(opener, closer):
-    """A closer is known from its opener, and the other way round."""
+    """A closing marker follows from its opening marker, and the other way round."""
     assert closer in closers_of(opener)
     assert opener in openers_of(closer)
     assert closers_of(closer) == () or opener not in closers_of(closer)
@@ -65,32 +65,32 @@ def test_openers_and_closers_mirror(opener, closer):
 
 @cases
 def test_lexemes_are_tags_or_words(lexeme, tag, word):
-    """A tag has both brackets and something between; a word begins with a letter, a digit or an underscore."""
+    """A tag has both brackets and text between them. A word starts with a letter, a digit or an underscore."""
     assert (is_tag(lexeme), is_word(lexeme)) == (tag, word)
 
 
 @cases
 def test_closers_of_tags(tag, closers):
-    """A slash, a bar on the other side, or the other word of a pair; what closes has no closer."""
+    """The closing tag has a slash, a bar on the other side, or the other word of a pair."""
     assert list(closers_of(tag)) == closers
 
 
 @cases
 def test_openers_of_closers(closer, openers):
-    """The other way round."""
+    """The opening tag follows from a closing tag."""
     assert list(openers_of(closer)) == openers
 
 
 @cases
 def test_literals_are_solved(before, between, after, expected):
-    """Prefix and suffix are what repeats. If they overlap, the border is not inside a marker, and comes after whitespace."""
+    """Prefix and suffix are the repeated texts. If they overlap, the border is outside markers and after whitespace."""
     solution = solve(before, between, after)
 
     assert [solution.prefix, solution.suffix, solution.separator] == expected
 
 
 def test_json_is_looked_for_at_few_brackets():
-    """A long row of them costs a bounded number of trials: the last that is allowed may open JSON, one more is not looked at."""
+    """Trials are limited in a long row of brackets. The last allowed one may open JSON, and later ones are ignored."""
     spans = [list(json_spans("{" * more + '{"a": 1}', "{", 999, Spent(Limits()))) for more in (399, 400)]
 
     assert [len(found) for found in spans] == [1, 0]
@@ -98,13 +98,13 @@ def test_json_is_looked_for_at_few_brackets():
 
 
 def test_json_is_looked_for_within_the_allowance():
-    """Nested values are decoded once for each brace: after so many characters, none is any more, and the analysis is over."""
+    """Nested values are decoded once for each brace. After too many characters, decoding and analysis stop."""
     text = '{"a":' * 60 + "[" + "0," * 6000 + "0]" + "}" * 60
     spent = Spent(Limits(analysis_searched=50_000))
 
     found = list(json_spans(text, "{", 999, spent))
 
-    # Each of the first four decodes some 12,000 characters, and the fifth is the one too many.
+    # Each of the first four braces decodes about 12,000 characters. The fifth exceeds the limit.
     assert len(found) == 5
     assert spent.is_over
     assert list(json_spans("{}", "{", 2, spent)) == []
@@ -112,7 +112,7 @@ def test_json_is_looked_for_within_the_allowance():
 
 @pytest.mark.parametrize("brackets", ["<>", "[]", "⟦⟧", "«»", "【】", "◁▷"])
 def test_markers_in_any_brackets_are_cut_as_a_whole(brackets):
-    """Two ends of a turn share their last sign by accident."""
+    """Two ends of a turn may share their last character by coincidence."""
     over, wait = (f"{brackets[0]}{word}{brackets[1]}" for word in ("over", "wait"))
 
     assert common_suffix([f"Hi{over}", f"call{wait}"]) == ""

@@ -1,4 +1,4 @@
-"""The same conversation gives the same prompt in every process: no address, no chance, no order of hashes."""
+"""The same conversation gives the same prompt in every process: no addresses, randomness or hash order."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ HERE = Path(__file__).resolve()
 
 
 class Given:
-    """A value of the caller's that has no text of its own."""
+    """A caller's value without a text of its own."""
 
 
 def renderings() -> list[str]:
-    """Return text and error of every value in every way."""
+    """Return text and error of each value in each kind of output."""
     bodies = [way.replace("VALUE", value) for value in VALUES for way in WAYS]
     results = [
         ChatTemplate.from_string(SOURCE.replace("BODY", body))._with_tools.render([{"role": "user"}], given=Given())
@@ -52,7 +52,7 @@ def renderings() -> list[str]:
 
 @pytest.mark.slow
 def test_no_address_reaches_a_rendering():
-    """Whatever is printed, and however, is the same in two processes, without addresses in memory."""
+    """All renderings are the same in two processes, and contain no memory addresses."""
     script = f"import sys; sys.path.insert(0, {str(HERE.parent)!r}); import {HERE.stem} as t; print(t.renderings())"
     runs = [
         subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True, timeout=120)
@@ -65,7 +65,7 @@ def test_no_address_reaches_a_rendering():
 
 
 def test_opaque_values_keep_a_readable_text():
-    """Addresses and what only Python knows are missing; an author still sees what was printed by mistake."""
+    """Addresses and Python's internal names are missing, but authors still recognise a value printed by mistake."""
     rendering = ChatTemplate.from_string(
         "{{ messages.append }} {{ [joiner()] }} {{ range }} {{ [raise_exception, dict] }}"
     )._with_tools.render([])
@@ -74,7 +74,7 @@ def test_opaque_values_keep_a_readable_text():
 
 
 def test_address_in_a_text_is_kept():
-    """A text of a conversation that looks like an address is not an address."""
+    """Text of a conversation that looks like an address is kept."""
     assert (
         ChatTemplate.from_string("{{ text }}{{ [text] }}")._with_tools.render([], text="x at 0xff").text
         == "x at 0xff['x at 0xff']"

@@ -1,4 +1,4 @@
-"""Built-in values in templates, and their cost: the rows of `tests/corpus/rendering/expressions.jsonl`."""
+"""Built-in values in templates and their cost: the rows of `tests/corpus/rendering/expressions.jsonl`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAID = ("text", "error", "exhausted")
 
 
 def test_an_expression_gives_what_the_row_says():
-    """The text that transformers gives, or why there is none: an attribute that no table lists, a limit."""
+    """The text equals that of transformers. Otherwise, the error names an unlisted attribute or a limit."""
     for row in ROWS:
         found = rendering_of(row)
         expected = {"text": "", "error": None, "exhausted": False} | {key: row[key] for key in SAID if key in row}
@@ -26,7 +26,7 @@ def test_an_expression_gives_what_the_row_says():
 
 
 def test_an_expression_needs_what_the_row_says():
-    """A value is measured before it is made: one character or item less is too little."""
+    """A value's size is measured before it's created: with a limit one lower, the rendering fails."""
     for row in ROWS:
         needs = row.get("needs", {})
         if needs:
@@ -36,13 +36,13 @@ def test_an_expression_needs_what_the_row_says():
 
 
 def test_the_facts_of_a_source_are_as_the_row_says():
-    """Variables, names of attributes, constants, and what variables are taken for when they are not there."""
+    """The facts are variables, attribute names, constants, and the defaults of missing variables."""
     for row in rows_of(RENDERING / "facts.jsonl"):
         assert {**facts(row), "source": row["source"]} == row
 
 
 def test_a_conversation_takes_the_shape_that_the_row_says():
-    """The template's fields for reasoning, ids, arguments and parts; no message is changed in place."""
+    """Messages use the template's fields for reasoning, ids, arguments and parts. No message is changed in place."""
     for row in rows_of(RENDERING / "shapes.jsonl"):
         before = str(row["messages"])
         assert shaped(row)["shaped"] == row["shaped"], row
@@ -64,7 +64,7 @@ def test_a_conversation_takes_the_shape_that_the_row_says():
     ],
 )
 def test_rounds_are_counted(source):
-    """Each round, call, output and item of a stream is a step."""
+    """Each round, call, output and stream item is a step."""
     row = {"source": source, "with": {"f": lambda *args: len(args), "a": "x"}}
 
     assert rendering_of(row, steps=2000).error is None
@@ -72,7 +72,7 @@ def test_rounds_are_counted(source):
 
 
 class Record:
-    """A value of the caller's."""
+    """A caller's object, passed to a template."""
 
     name = "own"
     rows = [1, 2]  # noqa: RUF012 - a list that a template reads
@@ -83,12 +83,12 @@ class Record:
 
 @cases
 def test_the_attribute_comes_before_the_item(source, text):
-    """`|attr` takes the attribute alone; a dot takes it first, brackets last."""
+    """`|attr` reads only the attribute. A dot tries the attribute first, and brackets try it last."""
     assert template_of(source).render([], own=Record()).unwrap() == text
 
 
 def test_what_an_opaque_value_holds_is_weighed():
-    """The weight of an opaque value leaves out its attributes; each is weighed when it is read."""
+    """The weight of an opaque value excludes its attributes, which are weighed when read."""
     row = {"source": "{{ own.rows is defined }}", "with": {"own": Record()}}
 
     assert rendering_of(row, characters=36).text == "True"
@@ -96,7 +96,7 @@ def test_what_an_opaque_value_holds_is_weighed():
 
 
 def test_spread_arguments_need_room():
-    """`*items` makes a list of the arguments."""
+    """`*items` creates a list of the arguments, which counts."""
     row = {"source": "{{ f(*[1, 2, 3]) }}", "with": {"f": lambda *args: len(args)}}
 
     assert rendering_of(row, items=3).text == "3"
@@ -104,14 +104,14 @@ def test_spread_arguments_need_room():
 
 
 def test_nothing_is_computed_when_compiling():
-    """A constant expression that is a bomb waits for a rendering, which has a budget."""
+    """An expensive constant expression is only computed during rendering, which has a limit."""
     for source in ("{{ 10 ** (10 ** 10) }}", "{{ 'x' * 10 ** 12 }}"):
         assert rendering_of({"source": "{% if no %}" + source + "{% endif %}"}).text == ""
         assert rendering_of({"source": source}).exhausted
 
 
 def test_each_thread_has_its_own_budget():
-    """A rendering in one thread does not spend what another may."""
+    """A rendering in one thread doesn't use up the budget of another thread."""
     sandbox = Sandbox(lambda: NOON, Limits())
     sandbox.budget = mine = CostBudget(Limits())
     seen = []
@@ -129,19 +129,19 @@ def test_each_thread_has_its_own_budget():
 
 
 def test_error_of_a_template_has_bounded_length():
-    """A template may fail with any text; what is kept of it is short."""
+    """A template may raise any text, but only a short part is kept."""
     rendering = template_of("{{ raise_exception('x' * 9000000) }}").render([])
 
     assert rendering.error is not None
     assert len(rendering.error) < 3000
 
 
-# The budget alone: what rows cannot say without a clock.
+# Only the budget, in cases that need a fake clock.
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that a test sets."""
+    """A clock that tests set."""
     time = [100.0]
     monkeypatch.setattr("unrender.rendering.cost.now", lambda: time[0])
     return time
@@ -159,7 +159,7 @@ def clock(monkeypatch):
     ids=["text", "read", "items", "weigh", "steps"],
 )
 def test_bulk_is_worth_a_look_at_the_clock(clock, work):
-    """After 50,000 characters of any kind of work, the clock is looked at; the limit is met at its second."""
+    """After 50,000 characters of any kind of work, the clock is checked and the time limit applies."""
     spent = CostBudget(Limits(rendering_seconds=1.0))
     clock[0] = 101.0
     work(spent, 50_001)
@@ -180,7 +180,7 @@ def test_bulk_is_worth_a_look_at_the_clock(clock, work):
     ],
 )
 def test_work_is_counted_together(limits, work, times, message):
-    """So much is allowed one by one, and so often."""
+    """Each kind of work is counted, and the total is limited."""
     spent = CostBudget(Limits(rendering_seconds=60, **{f"rendering_{name}": most for name, most in limits.items()}))
     for _ in range(times):
         work(spent)
@@ -197,7 +197,7 @@ def nested(levels):
 
 
 def test_values_are_nested_500_deep():
-    """Deeper values overflow Python's stack when they are hashed; one that holds itself has an end."""
+    """Deeper values would overflow Python's stack when hashed. A value that contains itself is measured, too."""
     assert CostBudget(Limits()).weigh(nested(501)) == 501 * 12
 
     with pytest.raises(Exhausted, match="nests values more than 500 levels deep"):

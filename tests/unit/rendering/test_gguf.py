@@ -28,7 +28,7 @@ def pair(key, kind, value, order="<"):
 
 @pytest.fixture
 def read(tmp_path):
-    """Write pairs to a file and read those whose key does not begin with `skip`."""
+    """Write pairs to a file and read them, except for keys that start with `skip`."""
 
     def reading(*pairs, version=3, order="<", count=None):
         path = tmp_path / "m.gguf"
@@ -57,7 +57,7 @@ NUMBERS = [
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize(("kind", "code", "value"), NUMBERS)
 def test_numbers(read, kind, code, value, order):
-    """Each kind of number is read, in either byte order, and what follows it is where it should be."""
+    """Each kind of number is read in either byte order, and the next pair is found."""
     number = struct.pack(order + code, value)
     after = pair("after", STRING, text("x", order), order)
 
@@ -78,7 +78,7 @@ def test_numbers(read, kind, code, value, order):
     ],
 )
 def test_texts_and_arrays(read, kind, value, expected):
-    """Texts and arrays are read; those that nobody wants are passed over exactly."""
+    """Texts and arrays are read, and unneeded ones are skipped exactly."""
     after = pair("after", UINT8, b"\x05")
 
     assert read(pair("a", kind, value), after) == {"a": expected, "after": 5}
@@ -87,20 +87,20 @@ def test_texts_and_arrays(read, kind, value, expected):
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_known_versions(read, version):
-    """Two versions have the same layout."""
+    """Versions 2 and 3 have the same layout."""
     assert read(pair("a", UINT8, b"\x05"), version=version) == {"a": 5}
 
 
 @pytest.mark.parametrize("version", [0, 1, 4])
 def test_other_versions_are_refused(read, version):
-    """The version is named, in the file's own words."""
+    """The error contains the file's version."""
     with pytest.raises(TemplateError, match=f"m.gguf: expected GGUF version 2 or 3, found version {version}$"):
         read(version=version)
 
 
 @pytest.mark.parametrize("key", ["a", "skipped"])
 def test_an_unknown_type_is_named_with_its_place(read, key):
-    """Nothing can be read after a value of unknown length."""
+    """Nothing can be read after a value of unknown type, so the error gives the position."""
     place = 24 + 8 + len(key) + 4
 
     with pytest.raises(TemplateError, match=f"m.gguf: unknown type 13 in the GGUF metadata at byte {place}$"):
@@ -120,20 +120,20 @@ def test_an_unknown_type_is_named_with_its_place(read, key):
     ],
 )
 def test_no_length_is_believed(read, broken):
-    """A length that goes beyond the file's end breaks off there."""
+    """A length beyond the end of the file is an error."""
     with pytest.raises(TemplateError, match=r"m\.gguf: the GGUF metadata is truncated at byte \d+$"):
         read(broken)
 
 
 def test_the_number_of_pairs_is_not_believed(read):
-    """A pair that is announced and not there is missed."""
+    """A missing pair is an error."""
     with pytest.raises(TemplateError, match="is truncated at byte 38$"):
         read(pair("a", UINT8, b"\x05"), count=2)
 
 
 @pytest.mark.parametrize("key", ["a", "skipped"])
 def test_arrays_are_nested_four_deep(read, key):
-    """Four arrays around a value are read, five are not."""
+    """Four nested arrays are read, but not five."""
 
     def around(value, kind, levels):
         for _ in range(levels):
@@ -148,7 +148,7 @@ def test_arrays_are_nested_four_deep(read, key):
 
 @pytest.mark.parametrize("key", ["a", "skipped"])
 def test_values_are_counted(read, monkeypatch, key):
-    """Pairs and items that are read or passed over one by one are limited together."""
+    """The total number of pairs and items that are read or skipped one by one is limited."""
     values = pair(key, ARRAY, array(STRING, text("x"), text("y")))
     monkeypatch.setattr(loading, "MAX_GGUF_VALUES", 3)
     read(values)
@@ -159,7 +159,7 @@ def test_values_are_counted(read, monkeypatch, key):
 
 
 def test_texts_have_a_longest(read, monkeypatch):
-    """A text of the limit's length is read, a longer one only passed over."""
+    """A text of maximum length is read. A longer one can only be skipped."""
     monkeypatch.setattr(loading, "MAX_FILE", 7)
 
     assert read(pair("a", STRING, text("1234567")), pair("skipped", STRING, text("12345678"))) == {"a": "1234567"}

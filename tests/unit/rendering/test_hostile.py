@@ -1,4 +1,4 @@
-"""Hostile templates end in a clear error, soon."""
+"""Hostile templates quickly end in a clear error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG = "{% set long = 'x' * 5000000 %}"
 LINES = "{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}"
 BOMBS = {
     **{row["why"]: row["source"] for row in rows_of(RENDERING / "bombs.jsonl")},
-    # These are long as well.
+    # These sources are also long.
     "searched": LONG + "{% if 'ab' in long %}{% endif %}" * 5000,
     "cut": "{% set l = '😀' * 9999999 %}" + "{% set a = l[1:] %}" * 3000,
     "long path of attributes": "{{ ([{}] * 9000) | sort(attribute='" + "a." * 40000 + "a') | length }}",
@@ -28,7 +28,7 @@ BOMBS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("source", BOMBS.values(), ids=BOMBS.keys())
 def test_bomb_is_an_error_in_time(source):
-    """Work, output, memory and time of a rendering are bounded, and the error says that a limit was met."""
+    """Work, output, memory and time of a rendering are limited, and the error reports the limit."""
     template = template_of(source)
     start = time.thread_time()
 
@@ -45,7 +45,7 @@ def test_bomb_is_an_error_in_time(source):
     ids=["parentheses", "blocks"],
 )
 def test_deep_nesting_is_refused(source):
-    """A source that is nested too deeply for a compiler is refused, not a crash."""
+    """A source with deep nesting is rejected instead of crashing the compiler."""
     with pytest.raises(TemplateError, match="too deeply"):
         template_of(source)
 
@@ -58,7 +58,7 @@ def test_deep_nesting_is_refused(source):
         ("{{ 0x" + "f" * 100_000 + " }}", {}, "more than 8192 bits"),
         ("{{ " + hex(2**8192 - 1) + " }}", {}, None),
         ("{{ " + hex(2**8192) + " }}", {}, "more than 8192 bits"),
-        ("text", {"template_nodes": 3}, None),  # the template, an output, its data
+        ("text", {"template_nodes": 3}, None),  # The template, an output and its data.
         ("{{ a }}", {"template_nodes": 2}, "expected at most 2 expressions and statements, found 3"),
         ("{{ a + 1 }}", {"template_nodes": 4}, "found 5"),
         ("{% for a in b %}{% endfor %}", {"template_nodes": 3}, "found 4"),
@@ -78,7 +78,7 @@ def test_deep_nesting_is_refused(source):
     ids=lambda value: repr(value)[:50],
 )
 def test_a_source_that_compiles_slowly_is_refused(source, limits, message):
-    """Its length, its numbers, its nodes, and branches times names are bounded: the compiler looks at all names in each branch."""
+    """Length, numbers, nodes, and branches times names are limited: the compiler checks all names in each branch."""
     if message is None:
         template_of(source, limits=Limits(**limits))
         return
@@ -88,7 +88,7 @@ def test_a_source_that_compiles_slowly_is_refused(source, limits, message):
 
 @cases
 def test_no_way_into_python(expression):
-    """Attributes that lead from values to Python's insides are refused."""
+    """Attributes that lead to Python's internals are rejected."""
     template = template_of("{% for x in [1] %}{{ " + expression + " }}{% endfor %}")
 
     rendering = template.render([], given="{0.__class__.__mro__}".format)
@@ -98,7 +98,7 @@ def test_no_way_into_python(expression):
 
 
 def test_steps_are_limited_as_asked():
-    """A caller may allow less work, and is told which limit was met."""
+    """A caller may lower the limits, and the error names the one that was reached."""
     source = "{% for i in range(1000) %}{{ i }}{% endfor %}"
 
     rendering = template_of(source, limits=Limits(rendering_steps=100)).render([])

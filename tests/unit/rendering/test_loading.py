@@ -1,4 +1,4 @@
-"""Chat templates from where they are kept: directories, files, GGUF metadata."""
+"""Chat templates loaded from directories, files and GGUF metadata."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def packed(text, order="<"):
 
 
 def gguf(pairs, *, version=3, order="<"):
-    """Write GGUF metadata as the format's description says."""
+    """Write GGUF metadata according to the format's specification."""
     out = b"GGUF" + struct.pack(order + "IQQ", version, 0, len(pairs))
     for key, value in pairs.items():
         out += packed(key, order)
@@ -62,7 +62,7 @@ MODEL = {
 
 
 def test_tokenizer_config_with_one_template(tmp_path):
-    """A single template is the default, and the special tokens come with it."""
+    """A single template is the default, and the special tokens are loaded with it."""
     write(
         tmp_path / "tokenizer_config.json", {"chat_template": "D", "bos_token": "<b>", "eos_token": {"content": "<e>"}}
     )
@@ -73,7 +73,7 @@ def test_tokenizer_config_with_one_template(tmp_path):
 
 
 def test_tokenizer_config_with_named_templates(tmp_path):
-    """Of named templates, `tool_use` is for tools; the others are kept."""
+    """The template named `tool_use` is for tools, and the others are kept."""
     named = [{"name": name, "template": name.upper()} for name in ("default", "tool_use", "rag")]
     write(tmp_path / "tokenizer_config.json", {"chat_template": named})
 
@@ -84,7 +84,7 @@ def test_tokenizer_config_with_named_templates(tmp_path):
 
 
 def test_jinja_files_win(tmp_path):
-    """`chat_template.jinja` wins over the configuration, `additional_chat_templates` add names."""
+    """`chat_template.jinja` overrides the configuration, and `additional_chat_templates` adds names."""
     write(tmp_path / "tokenizer_config.json", {"chat_template": "old", "eos_token": "<e>"})
     write(tmp_path / "chat_template.jinja", "new")
     write(tmp_path / "additional_chat_templates" / "tool_use.jinja", "tools")
@@ -96,7 +96,7 @@ def test_jinja_files_win(tmp_path):
 
 @pytest.mark.parametrize("name", ["chat_template.json", "processor_config.json"])
 def test_template_of_a_processor(tmp_path, name):
-    """A processor's files hold templates, too; the tokens come from the special tokens' map."""
+    """A processor's files may contain templates, and the tokens come from the special tokens' map."""
     write(tmp_path / name, {"chat_template": "P"})
     write(tmp_path / "special_tokens_map.json", {"bos_token": {"content": "<b>"}, "eos_token": None})
 
@@ -106,14 +106,14 @@ def test_template_of_a_processor(tmp_path, name):
 
 
 def test_response_template_is_kept(tmp_path):
-    """A declared response template comes along untouched."""
+    """A declared response template is loaded unchanged."""
     write(tmp_path / "tokenizer_config.json", {"chat_template": "D", "response_template": {"fields": [1]}})
 
     assert load_pretrained(tmp_path).response_template == {"fields": [1]}
 
 
 def test_files(tmp_path):
-    """A file is a source, or JSON that holds one."""
+    """A file contains a source, or JSON with a source."""
     write(tmp_path / "a.jinja", "{{ 'é' }}")
     write(tmp_path / "a.json", {"chat_template": {"default": "D", "tool_use": "T"}, "bos_token": "<b>"})
 
@@ -125,7 +125,7 @@ def test_files(tmp_path):
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_gguf(tmp_path, version, order):
-    """A GGUF file gives all its templates, and token texts by their ids."""
+    """All templates and token texts are read from a GGUF file."""
     (tmp_path / "m.gguf").write_bytes(gguf(MODEL, version=version, order=order) + b"tensors")
 
     loaded = load_pretrained(tmp_path / "m.gguf")
@@ -137,7 +137,7 @@ def test_gguf(tmp_path, version, order):
 
 @pytest.mark.parametrize("length", range(4, len(gguf(MODEL)), 7))
 def test_gguf_cut_off(tmp_path, length):
-    """A file that breaks off anywhere is an error that names it."""
+    """A file cut off anywhere is an error that names the file."""
     path = tmp_path / "m.gguf"
     path.write_bytes(gguf(MODEL)[:length])
 
@@ -156,7 +156,7 @@ def test_gguf_cut_off(tmp_path, length):
     ],
 )
 def test_gguf_damaged(tmp_path, data, message):
-    """A damaged GGUF file is an error that says what is wrong; no length in it is believed."""
+    """The error for a damaged GGUF file describes the damage. Lengths in the file are checked."""
     (tmp_path / "m.gguf").write_bytes(data)
 
     with pytest.raises(TemplateError, match=message):
@@ -165,7 +165,7 @@ def test_gguf_damaged(tmp_path, data, message):
 
 @cases
 def test_directory_without_a_template(tmp_path, name, content, message):
-    """An error names the path and what was looked for."""
+    """The error names the path and the expected files."""
     write(tmp_path / name, content)
 
     with pytest.raises(TemplateError, match=message) as caught:
@@ -175,7 +175,7 @@ def test_directory_without_a_template(tmp_path, name, content, message):
 
 
 def test_file_without_a_template(tmp_path):
-    """A JSON file without a template names what it has; what is not text is refused; so is what is not there."""
+    """The error for a JSON file without a template lists its keys. Missing and binary files are errors, too."""
     write(tmp_path / "a.json", {"other": 1})
     (tmp_path / "b.jinja").write_bytes(b"\xff\xfe")
 
@@ -190,7 +190,7 @@ def test_file_without_a_template(tmp_path):
 
 
 def test_hub_id_without_the_extra(monkeypatch):
-    """A hub id without `huggingface_hub` says what to install."""
+    """Without `huggingface_hub`, the error for a hub id names the package to install."""
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
 
     with pytest.raises(TemplateError, match=r"install huggingface_hub \(unrender\[hub\]\)"):
@@ -216,7 +216,7 @@ HOSTILE_FILES = {
 
 @pytest.mark.parametrize(("name", "content", "message"), HOSTILE_FILES.values(), ids=HOSTILE_FILES)
 def test_hostile_file(tmp_path, name, content, message):
-    """A file that is nested too deeply or too large is an error that names it."""
+    """The error for a file that is nested too deeply or too large names the file."""
     (tmp_path / name).write_bytes(content)
 
     for load in (load_file, load_pretrained):
@@ -227,7 +227,7 @@ def test_hostile_file(tmp_path, name, content, message):
 
 @pytest.mark.parametrize("path", ["x" * 5000, "x/" * 5000, "a\0b", "\ud800"], ids=["long", "deep", "NUL", "surrogate"])
 def test_impossible_path(path):
-    """A path that no file system takes is an error like a missing file, and a short one."""
+    """The error for an impossible path is like that for a missing file, and short."""
     for load in (load_file, load_pretrained):
         with pytest.raises(TemplateError) as caught:
             load(path)
@@ -235,7 +235,7 @@ def test_impossible_path(path):
 
 
 def test_large_files_are_not_read(tmp_path):
-    """The size of a file is looked at first: a template is small."""
+    """The size of a file is checked before reading, since templates are small."""
     for name in ("a.jinja", "a.json"):
         with (tmp_path / name).open("wb") as file:
             file.truncate(10**12)
@@ -244,7 +244,7 @@ def test_large_files_are_not_read(tmp_path):
 
 
 def test_long_metadata_are_not_read(tmp_path):
-    """Nor is a GGUF file's metadata, beyond what a model needs."""
+    """GGUF metadata larger than any model needs is an error."""
     head = b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 23) + b"tokenizer.chat_template" + struct.pack("<I", STRING)
     with (tmp_path / "a.gguf").open("wb") as file:
         file.write(head + struct.pack("<Q", 10**11))
@@ -255,7 +255,7 @@ def test_long_metadata_are_not_read(tmp_path):
 
 
 def test_special_tokens(tmp_path):
-    """Tokens beside BOS and EOS come along as transformers gives them to a template, of a directory or a GGUF file."""
+    """Tokens other than BOS and EOS are loaded as in transformers, from a directory or a GGUF file."""
     config = {"chat_template": "D", "sep_token": {"content": "<sep>"}, "pad_token": None, "add_bos_token": True}
     more = {"additional_special_tokens": ["<a>", {"content": "<b>"}], "extra_special_tokens": {"image_token": "<i>"}}
     write(tmp_path / "tokenizer_config.json", config | more)
@@ -267,7 +267,7 @@ def test_special_tokens(tmp_path):
 
 
 def test_a_named_template_is_chosen(tmp_path):
-    """One of several templates is used for all requests; another name is an error that lists those there are."""
+    """One of several templates is used for all requests. The error for another name lists the available ones."""
     write(tmp_path / "tokenizer_config.json", {"chat_template": {"default": "D", "rag": "R", "tool_use": "T"}})
 
     chosen = ChatTemplate.from_pretrained(tmp_path, chat_template="rag")._loaded
@@ -278,7 +278,7 @@ def test_a_named_template_is_chosen(tmp_path):
 
 
 def test_an_adapter_names_its_base_model(tmp_path):
-    """An adapter's directory without a template is an error that says what to load in its place."""
+    """The error for an adapter's directory without a template names the base model to load instead."""
     write(tmp_path / "adapter_config.json", {"base_model_name_or_path": "org/base"})
 
     with pytest.raises(TemplateError, match="adapter.*base model, 'org/base'"):

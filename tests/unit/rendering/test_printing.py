@@ -1,4 +1,4 @@
-"""The content of values, and their text where Python would print an address."""
+"""The content of values, and their text if Python would print an address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unrender.rendering.printing import plain, variables_of, without_addresses
 
 
 class Thing:
-    """Opaque, with a text of its own."""
+    """An opaque object with a text of its own."""
 
     def __str__(self):
         return "a thing at 0x7F00"
@@ -27,7 +27,7 @@ def generator():
     "value", [["a", {"b": (1, None)}], {"a": [1]}, "text", 7, Namespace(x=1), {1}, {}.keys(), range(2), None]
 )
 def test_data_stay_themselves(value):
-    """Nothing is copied where nothing is opaque."""
+    """Values without opaque parts aren't copied."""
     assert plain(value) is value
 
 
@@ -51,12 +51,12 @@ def test_data_stay_themselves(value):
     ],
 )
 def test_opaque_values_print_without_an_address(value, expected):
-    """Wherever something opaque is, it is written by its kind, and a method by its name."""
+    """Opaque values are printed as their kind at any depth, and methods as their name."""
     assert str(plain(value)) == expected
 
 
 def test_text_and_representation_are_two():
-    """An object that has a text of its own is written by it, and inside a list by its representation."""
+    """An object's own text is used, but inside a list its representation."""
     assert str(plain(Thing())) == "a thing"
     assert repr(plain(Thing())).startswith("<")
     assert " at 0x" not in repr(plain(Thing()))
@@ -64,12 +64,12 @@ def test_text_and_representation_are_two():
 
 @cases
 def test_addresses(text, expected):
-    """Python's memory addresses are removed, and nothing else."""
+    """Only Python's memory addresses are removed."""
     assert without_addresses(text) == expected
 
 
 def test_variables_of_a_namespace():
-    """A namespace gives what a template has set."""
+    """A namespace returns the variables that the template set."""
     namespace = Namespace(a=1)
     namespace["b"] = 2
 

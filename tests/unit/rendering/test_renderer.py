@@ -1,4 +1,4 @@
-"""Functions that write conversations: read like the templates that they stand for."""
+"""Functions that render conversations, analysed like templates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USER = [{"role": "user", "content": "Hello"}]
 
 
 def written(messages, tools=None, add_generation_prompt=True, enable_thinking=True):
-    """Write a conversation by hand, as a library would that has no Jinja template."""
+    """Write a conversation by hand, as a library without a Jinja template would."""
     text = f"<tools>{len(tools)} of them, {tools[0]['function']['name']} first</tools>\n" if tools else ""
     for message in messages:
         text += f"<|{message['role']}|>\n"
@@ -36,7 +36,7 @@ def written(messages, tools=None, add_generation_prompt=True, enable_thinking=Tr
 
 
 def test_a_function_is_a_template():
-    """Prompt, format and answers come from a function as they do from a template."""
+    """Prompt, format and answers of a function work as for a template."""
     template = ChatTemplate.from_renderer(written, eos_token="<|end|>")
     turn = template.prepare(USER, tools=[TOOL], enable_thinking=False)
     message = turn.parse("Now.\n<call>now</call><|end|>")
@@ -64,7 +64,7 @@ def test_a_function_means_what_its_template_means(name):
 
 
 def test_what_a_function_writes_is_evidence():
-    """Declared formats go by the words of a template; a function's words are what it writes."""
+    """Declared formats are matched by the words in a template; for a function, by the words in its output."""
 
     def render(messages, tools=None):
         return "".join(f"<|{m['role']}|>{m['content']}" for m in messages) + "<|tool_list_start|>" * bool(tools)
@@ -77,7 +77,7 @@ def test_what_a_function_writes_is_evidence():
 
 
 def test_content_without_reasoning_may_be_refused():
-    """With thinking on, an encoder may refuse content that was not thought about, and still its calls are read."""
+    """With thinking on, an encoder may reject content without reasoning. Its calls are still parsed."""
 
     def render(messages, tools=None, thinking=False):
         text, asked = str(tools or ""), max(at for at, m in enumerate(messages) if m["role"] == "user")
@@ -107,7 +107,7 @@ def test_content_without_reasoning_may_be_refused():
 
 
 def test_a_function_gets_what_it_has_parameters_for():
-    """A function without parameters for tools or a generation prompt is given none, and one with keywords gets its switches."""
+    """A function gets only the arguments that it has parameters for. With `**kwargs`, it gets its switches."""
     seen = []
 
     def render(messages, **switches):
@@ -124,7 +124,7 @@ def test_a_function_gets_what_it_has_parameters_for():
 
 
 def test_a_function_may_change_what_it_is_given():
-    """Messages and tools are copies."""
+    """A function gets copies of messages and tools."""
 
     def render(messages, tools=None):
         messages[0]["content"] = "changed"
@@ -147,7 +147,7 @@ def test_a_function_may_change_what_it_is_given():
     ],
 )
 def test_what_goes_wrong_is_in_the_rendering(render, told):
-    """A function that raises, returns no text or too much of it, has refused."""
+    """If a function raises, or returns too much text or none, the rendering has an error."""
     assert (
         ChatTemplate.from_renderer(render, limits=Limits(rendering_characters=1000))._with_tools.render(USER).error
         == told
@@ -159,13 +159,13 @@ def test_what_goes_wrong_is_in_the_rendering(render, told):
     [("text", (), "expected a function"), (lambda: "", (), "takes messages"), (lambda messages: "", ["x"], "'x'")],
 )
 def test_what_is_no_renderer_is_refused(render, switches, told):
-    """A renderer that can't be called with messages, or with a switch, is an error."""
+    """A renderer that can't be called with messages or a switch is an error."""
     with pytest.raises(TemplateError, match=told):
         ChatTemplate.from_renderer(render, variables=switches)
 
 
 def test_templates_of_the_same_function_are_equal():
-    """Function, switches, tokens and limits decide."""
+    """Templates are equal if function, switches, tokens and limits are."""
     one = ChatTemplate.from_renderer(written, eos_token="x")._with_tools
 
     assert one == ChatTemplate.from_renderer(written, eos_token="x")._with_tools == pickle.loads(pickle.dumps(one))
@@ -176,7 +176,7 @@ def test_templates_of_the_same_function_are_equal():
 
 
 def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
-    """Another process could have another function of the same name, so analyses of functions are not kept."""
+    """Analyses of functions aren't stored, since another process may have a different function of that name."""
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
 
     ChatTemplate.from_renderer(lambda messages: messages[-1]["content"]).format.to_json()
@@ -187,7 +187,7 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
 
 def test_bounds_hold_for_a_function():
-    """Renderings of a function are bounded as a template's are."""
+    """Renderings of a function have the same limits as those of a template."""
     template = ChatTemplate.from_renderer(lambda messages: "x" * 100, limits=Limits(rendering_characters=50))
 
     with pytest.raises(TemplateError, match="more than 50 characters"):

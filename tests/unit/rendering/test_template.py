@@ -1,4 +1,4 @@
-"""Templates render as they do in transformers, and a failure is a value."""
+"""Templates render as in transformers, and errors are returned as values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOOL = {
 
 
 def reference(source, **variables):
-    """Render as transformers documents it: its sandbox, its options, its functions."""
+    """Render as transformers documents it, with its sandbox, options and functions."""
 
     def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
         return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
@@ -47,7 +47,7 @@ def reference(source, **variables):
     )
     environment.filters["tojson"] = tojson
     environment.globals.update(raise_exception=raise_exception, strftime_now=NOON.strftime)
-    # The tags for training, which transformers reads with an extension of its own, write nothing.
+    # The training tags, which transformers reads with its own extension, write nothing.
     plain = re.sub(r"\b(end)?generation(?= *-?%})", "set generation = 0", source)
     return environment.from_string(plain).render(**variables)
 
@@ -58,7 +58,7 @@ def render(source, messages=(), **options):
 
 @cases
 def test_renders_as_transformers(source):
-    """Counting and guarding change nothing about what a template writes."""
+    """Counting and limits don't change a template's output."""
     x = {"a": "é", "b": [1, 2, 3], "c": {"d": [None, True, 1.5]}}
 
     assert render(source, x=x).unwrap() == reference(source, x=x)
@@ -84,14 +84,14 @@ def conversations():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", vendor_templates())
 def test_vendor_template_renders_as_in_transformers(name):
-    """Every vendor's template gives the same text as in transformers' sandbox, wherever that renders it at all."""
+    """Every vendor's template gives the same text as in transformers' sandbox, if that renders it."""
     source = vendor_templates()[name].read_text(encoding="utf-8")
     for variables in conversations():
         rendering = render(source, **variables)
         try:
             expected = reference(source, documents=None, bos_token="<s>", eos_token="</s>", **variables)
         except Exception as error:  # noqa: BLE001 -- templates fail as programs do
-            # What we render and transformers refuses: lists that are appended to, and lazy ones as JSON.
+            # Renderings that transformers rejects: lists that are appended to, and lazy lists as JSON.
             harmless = "is unsafe" in str(error) or "generator is not JSON serializable" in str(error)
             assert rendering.error is not None or harmless
         else:
@@ -99,7 +99,7 @@ def test_vendor_template_renders_as_in_transformers(name):
 
 
 def test_lists_may_be_changed():
-    """A template may change lists and dicts, its own and those it is given, and the caller's stay as they are."""
+    """A template may change its own lists and dicts and those passed in. The caller's objects don't change."""
     source = "{% set _ = messages.append('x') %}{{ messages[0].update(role='y') }}{{ messages }}"
     messages = [{"role": "user"}]
     before = copy.deepcopy(messages)
@@ -118,12 +118,12 @@ def test_counter_in_a_namespace():
 
 
 def test_generation_blocks_are_transparent():
-    """`{% generation %}` marks text for training and writes just that text."""
+    """`{% generation %}` marks text for training, and writes only that text."""
     assert render("{% generation %}\n{{ 'a' }}{% endgeneration %}b").unwrap() == "ab"
 
 
 def test_standard_variables():
-    """Tokens, tools and documents are defined; further variables are passed and win."""
+    """Tokens, tools and documents are defined. The caller's variables take precedence."""
     source = (
         "{{ bos_token }}{{ eos_token }}{{ tools is none }}{{ documents is none }}{{ add_generation_prompt }}{{ mood }}"
     )
@@ -133,7 +133,7 @@ def test_standard_variables():
 
 
 def test_refusal_is_the_templates_own_words():
-    """`raise_exception` is an error with the template's message and line, and no text."""
+    """`raise_exception` gives an error with the template's message and line, and no text."""
     rendering = render("a\nb{{ raise_exception('Roles must alternate') }}")
 
     assert (rendering.text, rendering.error, rendering.line) == ("", "Roles must alternate", 2)
@@ -143,7 +143,7 @@ def test_refusal_is_the_templates_own_words():
 
 @cases
 def test_failure_is_a_value(source, error):
-    """Whatever goes wrong in a rendering is an error with a reason and a line, never an empty text without one."""
+    """Any failure is an error with a reason and a line."""
     rendering = render(source)
 
     assert rendering.text == ""
@@ -152,7 +152,7 @@ def test_failure_is_a_value(source, error):
 
 
 def test_empty_text_is_no_error():
-    """A template that writes nothing has succeeded."""
+    """A template that writes nothing renders without an error."""
     rendering = render("{# nothing #}")
 
     assert (rendering.unwrap(), rendering.error, rendering.line, rendering.exhausted) == ("", None, None, False)
@@ -160,24 +160,24 @@ def test_empty_text_is_no_error():
 
 @cases
 def test_source_that_does_not_compile(source, message):
-    """A mistake in the source is reported when the template is made, with its line."""
+    """Creating a template with a syntax error raises the error with its line."""
     with pytest.raises(TemplateError, match=message):
         template_of(source)
 
 
 def test_no_other_file_is_read():
-    """Including another template is an error of the rendering: there are no others."""
+    """Including another template is a rendering error, since there are no others."""
     assert render("{% include 'x' %}").error
 
 
 def test_digest():
-    """Equal templates have equal digests; the tokens count."""
+    """Equal templates have equal digests, which include the tokens."""
     assert template_of("a").digest == template_of("a").digest
     assert len({template_of("a").digest, template_of("b").digest, template_of("a", eos_token="b").digest}) == 3
 
 
 def test_special_tokens():
-    """Tokens that the template reads are its variables, and count for equality; a caller's variable comes first."""
+    """Tokens that the template reads are variables and part of its identity. A caller's variable takes precedence."""
     source, tokens = "{{ sep_token }}", {"sep_token": "<sep>", "pad_token": "<pad>"}
     template = pickle.loads(pickle.dumps(template_of(source, special_tokens=tokens)))
 
@@ -189,13 +189,13 @@ def test_special_tokens():
 
 @pytest.mark.parametrize("source", ["{{ .Prompt }}", "{{- range .Messages }}{{ .Content }}{{ end }}", "{{ if $last }}"])
 def test_templates_of_go_are_told_apart(source):
-    """Ollama's templates are an error that says what they are, and what to take in their place."""
+    """The error for an Ollama template names its syntax and the file to use instead."""
     with pytest.raises(TemplateError, match=r"expected Jinja, found '\{\{.*Go's syntax.*tokenizer_config"):
         template_of(source)
 
 
 def test_limited():
-    """A template can be given other limits; it stays the same template, and the first keeps its own."""
+    """`limited` returns a copy with other limits. The original keeps its own."""
     template = template_of("{% for i in range(100) %}{{ i }}{% endfor %}")
 
     limited = template.limited(Limits(rendering_steps=10))
@@ -213,7 +213,7 @@ def test_pickles():
 
 
 def test_threads():
-    """One template renders in several threads at once, each rendering with limits of its own."""
+    """One template renders in several threads at once, with separate limits for each rendering."""
     template = template_of("{% for i in range(2000) %}{{ i }}{% endfor %}")
     expected, texts = template.render([]), []
     threads = [threading.Thread(target=lambda: texts.append(template.render([]))) for _ in range(8)]
@@ -227,7 +227,7 @@ def test_threads():
 
 
 def test_jinja_is_not_imported_early():
-    """`import unrender` does without Jinja."""
+    """`import unrender` doesn't load Jinja."""
     code = "import sys, unrender; sys.exit('jinja2' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

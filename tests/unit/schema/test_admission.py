@@ -1,4 +1,4 @@
-"""Bounds of what judges values, and values that are not quite JSON; rows of `tests/corpus/schemas.jsonl` say what shapes admit."""
+"""Limits of validation, and values that are almost JSON. `tests/corpus/schemas.jsonl` has the values of each shape."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from unrender.schema.shapes import (
     ],
 )
 def test_what_is_like_json_is_judged(schema, admitted, refused):
-    """Numbers are compared as they are written, mappings are objects, and tuples are lists in constants alone."""
+    """Numbers are compared as written, mappings are objects, and tuples are lists only in constants."""
     assert [value for value in (*admitted, *refused) if conforms(value, schema)] == admitted
 
 
 def test_what_is_too_deep_is_admitted():
-    """64 levels are looked at, so that a value without end is judged."""
+    """64 levels are checked, so validation ends for values that contain themselves."""
     endless: list[object] = []
     endless.append(endless)
     shape = Reference("nested")
@@ -58,7 +58,7 @@ def test_what_is_too_deep_is_admitted():
 
 
 def test_what_takes_too_many_steps_is_admitted(monkeypatch):
-    """The budget is for one value with all its parts."""
+    """The limit of steps applies to one value with all its parts."""
     monkeypatch.setattr(admission, "MAX_JUDGED", 4)
     shape = Array(items=Integer())
 
@@ -67,7 +67,7 @@ def test_what_takes_too_many_steps_is_admitted(monkeypatch):
 
 
 def test_a_container_is_judged_once_by_each_shape(monkeypatch):
-    """One list that is in a value often costs what it costs once."""
+    """A list that occurs several times in a value is checked only once."""
     monkeypatch.setattr(admission, "MAX_JUDGED", 230)
     part = [1] * 100
     shape = Array(items=Array(items=Integer()))
@@ -89,18 +89,18 @@ def test_a_container_is_judged_once_by_each_shape(monkeypatch):
     ],
 )
 def test_values_are_written_as_json_with_whole_numbers(value, text):
-    """Numbers without a fraction have none in the text, as far as floats are exact; keys keep their order."""
+    """Whole numbers are written without a fraction, as far as floats are exact. Keys keep their order."""
     assert as_json(value) == text
 
 
 def test_equal_values_have_one_text():
-    """The order of keys is not a difference; letters stay as they are; 1.0 is 1."""
+    """The order of keys is ignored, letters aren't escaped, and 1.0 is 1."""
     assert canonical(1.0) == canonical(1) == "1"
     assert canonical({"b": "é", "a": (1.0,)}) == canonical({"a": [1], "b": "é"}) == '{"a": [1], "b": "é"}'
 
 
 def test_what_costs_too_much_to_tell_apart_is_not(monkeypatch):
-    """Beyond the budget nothing is certain."""
+    """Beyond the limit, shapes don't count as exclusive."""
     few = [Null(), Boolean(), Text()]
     assert exclusive(few, {})
     monkeypatch.setattr(admission, "MAX_STATES", 9)
@@ -113,7 +113,7 @@ def test_what_costs_too_much_to_tell_apart_is_not(monkeypatch):
 
 
 def test_a_choice_has_no_doubles():
-    """Nothing adds nothing, anything takes all, and lists are told apart by where they are."""
+    """`Nothing` adds nothing to a union, `Anything` replaces it, and lists are compared by identity."""
     one, other, choice = Array(items=Null()), Array(items=Null()), Union((Null(), Text()))
 
     assert union([]) == Nothing()

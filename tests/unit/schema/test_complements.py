@@ -1,4 +1,4 @@
-r"""The complement of a schema is a list of schemas, by keyword: `tests/corpus/complements.jsonl`. Keys with `\0` are ours."""
+r"""The complement of a schema as schemas per keyword (`tests/corpus/complements.jsonl`). Keys with `\0` are ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unrender.schema.conjuncts import excluded_schemas
 
 
 def test_each_keyword_is_broken_in_its_way() -> None:
-    """The complement of a keyword has its type; sizes move by one; patterns and references have no complement."""
+    """The complement of a keyword has its type, and sizes differ by one. Patterns and references have no complement."""
     rows = rows_of(ANALYSIS.with_name("complements.jsonl"))
 
     assert [{**row, "broken": excluded_schemas(row["schema"])} for row in rows] == rows
@@ -27,7 +27,7 @@ WRAPPED: list[Any] = [
 
 @pytest.mark.parametrize("wrap", WRAPPED)
 def test_sixteen_levels_are_broken(wrap: Any) -> None:
-    """Each keyword that holds schemas is one level."""
+    """Complements support 16 levels. Each keyword that contains schemas is a level."""
     schema: Any = {"minimum": 1}
     for _ in range(16):
         schema = wrap(schema)

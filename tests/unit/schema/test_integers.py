@@ -1,4 +1,4 @@
-"""Numeric bounds become exactly the numbers between them."""
+"""Numeric bounds generate exactly the numbers between them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DECIMAL = st.decimals(min_value=-120, max_value=120, places=2)
 
 @given(low=BOUND, high=BOUND, value=WHOLE)
 def test_whole_numbers_are_exactly_those_within_the_bounds(low, high, value):
-    """A number is generated if and only if it lies between the bounds, which belong to the range."""
+    """An integer is generated if and only if it's within the bounds, which are inclusive."""
     assume(low is None or high is None or low <= high)
 
     assert generates(integer_node(low, high), str(value)) == (
@@ -33,7 +33,7 @@ def test_whole_numbers_are_exactly_those_within_the_bounds(low, high, value):
 
 @pytest.mark.parametrize("text", ["-0", "007", "+1", "", "-", "1.0"])
 def test_only_the_plain_spelling_is_generated(text):
-    """There is one way to write a whole number."""
+    """Each integer has a single spelling."""
     assert not generates(integer_node(None, None), text)
 
 
@@ -47,7 +47,7 @@ def test_no_number_between_the_bounds_is_an_error():
     low=st.none() | DECIMAL, high=st.none() | DECIMAL, value=DECIMAL, open_low=st.booleans(), open_high=st.booleans()
 )
 def test_numbers_are_exactly_those_within_the_bounds(low, high, value, open_low, open_high):
-    """A decimal is generated if and only if it lies between the bounds, which belong to the range unless exclusive."""
+    """A decimal is generated if and only if it's within the bounds, which are inclusive unless marked as exclusive."""
     assume(low is not None or high is not None)
     assume(low is None or high is None or low < high)
     shape = Number(minimum=low, maximum=high, exclusive_minimum=open_low, exclusive_maximum=open_high)
@@ -61,12 +61,12 @@ def test_numbers_are_exactly_those_within_the_bounds(low, high, value, open_low,
 
 @pytest.mark.parametrize("text", ["0", "-3", "2.50", "1e5", "-0.5E-10"])
 def test_numbers_without_bounds_are_those_of_json(text):
-    """Fractions and exponents may be written."""
+    """Without bounds, fractions and exponents are allowed."""
     assert generates(number_node(Number()), text)
 
 
 def test_many_multiples_are_counted_by_remainders():
-    """Without bounds, an automaton over the remainders generates the multiples and nothing else."""
+    """Without bounds, an automaton over the remainders generates only the multiples."""
     found = multiples(Integer(multiple=7))
     assert found is not None
     assert isinstance(found.node, Choice)
@@ -93,7 +93,7 @@ def _follows(options, rules, text):
 
 @cases
 def test_a_range_is_cut_into_few_blocks(low, high, pattern):
-    """Whole numbers are cut by their number of digits and then digit by digit; without a bound they have 18 digits."""
+    """A range of integers is divided by length, then by digit. Without a bound, integers have up to 18 digits."""
     assert write_pattern(integer_node(low, high)) == pattern
 
 
@@ -116,7 +116,7 @@ def number(low, high, open_, places):
 
 @cases
 def test_every_number_between_two_bounds_has_a_spelling_and_no_other_number_has(low, high, open_, places):
-    """Compared with arithmetic: all numbers of up to three places around the bounds; zeros at the end are free."""
+    """All numbers with up to three places around the bounds agree with arithmetic. Trailing zeros are allowed."""
     written = re.compile(write_pattern(number_node(number(low, high, open_, places))))
     least, most = low and Decimal(low), high and Decimal(high)
     for value, text, digits in THOUSANDTHS:
@@ -128,7 +128,7 @@ def test_every_number_between_two_bounds_has_a_spelling_and_no_other_number_has(
 
 @cases
 def test_numbers_without_bounds(shape, pattern):
-    """Digits are bounded; exponents are written where places are not counted; a fraction is never whole."""
+    """The number of digits is limited. Exponents are allowed if places aren't limited. Fractions are never whole."""
     assert write_pattern(number_node(Number(**shape))) == pattern
 
 
@@ -140,14 +140,14 @@ def test_no_number_between_two_bounds_is_an_error():
 
 @cases
 def test_multiples_between_bounds_are_listed_where_they_are_few(low, high, step, expected):
-    """Up to 256 steps are listed; bounds on one side and large steps are not counted."""
+    """Up to 256 multiples are listed. One-sided bounds and large steps aren't supported."""
     found = multiples(Integer(minimum=low, maximum=high, multiple=step))
 
     assert (found and node_line(found.node)) == expected
 
 
 def test_as_many_multiples_as_are_listed():
-    """256 steps are still listed, one by one."""
+    """256 multiples are still listed."""
     found = multiples(Integer(minimum=0, maximum=767, multiple=3))
 
     assert node_line(found.node) == " | ".join(f"'{value}'" for value in range(0, 768, 3))
@@ -162,7 +162,7 @@ NATURAL += " | '6' $multiple-of-2-0 | '7' $multiple-of-2-1 | '8' $multiple-of-2-
 
 @cases
 def test_multiples_without_bounds_are_counted_digit_by_digit(low, high, expected):
-    """A rule for each remainder; bounds that no number of 18 digits reaches are none; no number begins with zero."""
+    """Each remainder has a rule. Bounds beyond 18 digits are ignored, and no number starts with zero."""
     found = multiples(Integer(minimum=low, maximum=high, multiple=2))
 
     assert node_line(found.node).replace("(", "").replace(")", "") == expected.replace("(", "").replace(")", "")
@@ -180,7 +180,7 @@ def test_the_largest_step_that_is_counted():
 
 @pytest.mark.parametrize("places", [None, 2])
 def test_edges_with_more_digits_than_are_written(places):
-    """A bound of twenty digits cuts the numbers that are written no worse than one of eighteen."""
+    """A bound of twenty digits is as exact as one of eighteen."""
     low, high = Decimal("0.12345678901234567891"), Decimal("2.98765432109876543219")
     written = re.compile(write_pattern(number_node(Number(minimum=low, maximum=high, places=places))))
 

@@ -1,4 +1,4 @@
-"""Lists: what they contain is counted, and lists without doubles are written out where they are few."""
+"""Lists: contained items are counted, and short lists without duplicates are enumerated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAG = {"type": "boolean"}
 
 @cases
 def test_a_list_is_admitted_exactly_when_its_schema_says_so(schema):
-    """Nothing is reported, and the shape agrees with JSON Schema on every short list."""
+    """No keyword is unsupported, and the shape agrees with JSON Schema on every short list."""
     valid = jsonschema.Draft202012Validator(schema).is_valid
 
     assert unsupported_keywords(schema) == ()
@@ -26,20 +26,23 @@ def test_a_list_is_admitted_exactly_when_its_schema_says_so(schema):
 
 @cases
 def test_what_a_list_admits(schema, admitted, refused):
-    """Counted items have the type that their keywords imply; the first items are told apart even where the others are not."""
+    """Counted items have the type that their keywords imply. The first items may have their own shapes."""
     assert [found for found in (*admitted, *refused) if conforms(found, schema)] == admitted
 
 
 @cases
 def test_a_list_is_read_as_a_line(schema, line, lost):
-    """Beyond a few hundred items `uniqueItems` is reported; where another document decides, other items may be anything."""
+    """Beyond a few hundred items, `uniqueItems` is unsupported.
+
+    If another document applies, other items may be anything.
+    """
     found = read({"schema": schema})
 
     assert (found.get("shape"), found.get("lost", [])) == (line, lost)
 
 
 def test_as_many_lists_as_are_written_out(monkeypatch):
-    """The limit counts the items of all lists together: here 2 of one item each, and 2 of two."""
+    """The limit applies to the total number of items in all lists: here, two lists of one item and two of two."""
     schema = {"items": {"enum": ["a", "b"]}, "uniqueItems": True}
     monkeypatch.setattr("unrender.schema.containers.MAX_OPTIONS", 6)
     written = read({"schema": {**schema, "title": "enough"}})["shape"]

@@ -1,4 +1,4 @@
-"""Places: how what is there is checked, and shown in errors."""
+"""Places in a schema: how their values are checked, and shown in errors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def test_a_value_is_shown_in_part(value: Any, text: str) -> None:
 
 
 def test_a_number_that_python_cannot_write_is_shown_by_its_type() -> None:
-    """Python refuses to write numbers of a few thousand digits."""
+    """Python refuses to print numbers with thousands of digits."""
     assert value_in_words(10**5000) == "a int that is too large to be shown"
 
 
 def test_marks_are_no_part_of_a_pointer() -> None:
-    """Marks that the reader put into a path are left out, and so is the number after them."""
+    """Marks that the reader added to a path, and the number after each, aren't part of the pointer."""
     place = Place({"type": "null"}, "#/a", "http://h/x", ("http://h/x",))
     made = place.made("k/l", {"anyOf": [{}]})
 
@@ -37,7 +37,7 @@ def test_marks_are_no_part_of_a_pointer() -> None:
 
 
 def test_a_scope_begins_where_the_base_changes() -> None:
-    """A schema without names has none."""
+    """A scope starts at each `$id`."""
     plain = Place({"items": {}, "not": {"$id": "x"}}, "#")
 
     assert plain.at("items").scope == ()
@@ -46,7 +46,7 @@ def test_a_scope_begins_where_the_base_changes() -> None:
 
 @pytest.mark.parametrize("schema", [5, "a", None, [], ["a"]])
 def test_what_is_no_schema_is_refused(schema: Any) -> None:
-    """By whatever way it is reached."""
+    """A value that isn't a schema is rejected however it's reached."""
     with pytest.raises(GrammarError, match="#/a: expected a JSON Schema, found"):
         Place.checked(schema, "#/a")
     with pytest.raises(GrammarError, match="#/a: expected a JSON Schema, found"):
@@ -61,7 +61,7 @@ def nested(depth: int, leaf: Any = 1) -> Any:
 
 
 def test_depth_is_bounded() -> None:
-    """48 levels are not deep, be they lists or objects."""
+    """The limit is 48 levels of lists or objects."""
     assert [is_deep(nested(depth)) for depth in (0, 46, 47, 48, 49)] == [False, False, False, True, True]
     assert is_deep((nested(47), 1))
 
@@ -80,7 +80,7 @@ def test_depth_is_bounded() -> None:
     ],
 )
 def test_listed_values_are_json(values: list[Any], found: str) -> None:
-    """Whatever is inside of them is looked at."""
+    """All values inside a list are checked."""
     with pytest.raises(GrammarError) as caught:
         Place({"enum": values}, "#/a").values("enum")
 
@@ -88,7 +88,7 @@ def test_listed_values_are_json(values: list[Any], found: str) -> None:
 
 
 def test_values_are_listed() -> None:
-    """A constant is a list of one; what is too deep is not looked at."""
+    """A constant is a list of one. Values that are too deep aren't checked."""
     values = [None, True, 1, 2.5, "a", [1], {"a": (1,)}, 10**999, nested(60, float("nan"))]
 
     assert Place({"enum": values}, "#").values("enum") == values

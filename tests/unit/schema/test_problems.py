@@ -1,4 +1,4 @@
-"""Messages about values that don't obey a schema."""
+"""Messages about values that don't fit a schema."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def said(turn: Turn, arguments, name="f"):
 
 @cases
 def test_problems(schema, arguments, problems):
-    """Each problem is named with its place, what is expected there, and what was found; other tools and no JSON are problems."""
+    """Each problem has its place, the expected value, and the value found. Invalid JSON is a problem, too."""
     assert list(said(turn_with(schema), arguments)) == problems
 
 
 def test_problems_are_bounded():
-    """A long list of wrong values gives as many problems as people read."""
+    """The number of problems for a long list of wrong values is limited."""
     turn = turn_with({"properties": {"a": {"items": {"type": "null"}}}})
 
     assert len(said(turn, '{"a": [' + "0, " * 999 + "0]}")) == 100
 
 
 def test_a_call_of_another_tool_is_a_problem():
-    """Nothing is known of its schema."""
+    """A call of an unknown tool is a problem, since its schema is unknown."""
     assert said(turn_with({}), "{}", "g") == ("expected the name of an offered tool, found 'g'",)

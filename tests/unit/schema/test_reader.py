@@ -1,4 +1,4 @@
-"""Limits of reading a schema, and schemas without JSON of their own. For their meaning see `tests/corpus/schemas.jsonl`."""
+"""Limits of reading a schema, and schemas that no JSON row can hold. For meanings, see `tests/corpus/schemas.jsonl`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def reported(schema):
 
 
 def test_a_schema_that_explodes_is_cut_off(monkeypatch):
-    """Nested alternatives do not blow up: the rest may be anything, and that is reported."""
+    """If nested alternatives grow too large, the rest may be anything, and this is reported."""
     monkeypatch.setattr("unrender.schema.reader.MAX_SCHEMA_PARTS", 50)
     branches = [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(12)]
 
@@ -28,7 +28,7 @@ def test_a_schema_that_explodes_is_cut_off(monkeypatch):
 
 
 def test_a_reading_is_kept_and_serves_longer_limits_when_it_lost_nothing() -> None:
-    """Equal schemas are read once, whatever lengths are counted."""
+    """Equal schemas are read once, whatever the maximum length."""
     once, again = (json.loads('{"type": "object", "properties": {"kept": {"type": "string"}}}') for _ in range(2))
     found = read_schema(once, longest=1000)
     assert read_schema(again, longest=1000) is found
@@ -36,20 +36,20 @@ def test_a_reading_is_kept_and_serves_longer_limits_when_it_lost_nothing() -> No
 
 
 def test_a_reading_with_losses_serves_its_own_limit_alone() -> None:
-    """A length that one dialect cannot count is counted for another."""
+    """A length that one dialect can't count may be supported by another."""
     schema = {"type": "string", "maxLength": 2000}
     assert read_schema(schema, longest=1000).unsupported
     assert not read_schema(schema).unsupported
 
 
 def test_equal_numbers_of_other_types_are_other_schemas() -> None:
-    """Python calls 1 and True equal; a schema does not."""
+    """Python's 1 and True are equal, but not in JSON Schema."""
     assert read_schema({"const": 1}) is not read_schema({"const": True})
 
 
 @pytest.mark.parametrize(("steps", "losses"), [(4, []), (3, ["the schema expands into more than 3 parts"])])
 def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
-    """Each place that is read counts, scalars too; beyond the budget it may be anything."""
+    """Each place counts, even scalars. Beyond the limit, the rest may be anything."""
     monkeypatch.setattr("unrender.schema.reader.MAX_SCHEMA_PARTS", steps)
     properties = {"a": {"type": "string"}, "b": {"minLength": 1}, "c": {"minLength": 2}}
     schema = {"type": "object", "properties": properties, "title": f"{steps} steps"}
@@ -58,7 +58,7 @@ def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
 
 
 def test_listed_values_are_counted(monkeypatch):
-    """Ten values cost as much as reading one place."""
+    """Ten listed values cost as much as one place."""
     monkeypatch.setattr("unrender.schema.reader.MAX_SCHEMA_PARTS", 14)
     few, many = ({"properties": {"a": {"enum": list(range(n))}, "b": {"minLength": 1}}} for n in (109, 111))
 
@@ -67,7 +67,7 @@ def test_listed_values_are_counted(monkeypatch):
 
 
 def test_a_part_of_a_schema_is_read_alone():
-    """`at` names the part; its references are those of the whole."""
+    """`at` selects the part, whose references refer to the whole schema."""
     schema = {"$defs": {"a": {"type": "null"}, "b": {"items": {"$ref": "#/$defs/a"}}}, "type": "string"}
 
     assert shape_line(read_schema(schema, at="#/$defs/b").shape) == "[null*]"
@@ -76,7 +76,7 @@ def test_a_part_of_a_schema_is_read_alone():
 
 
 def test_a_loss_is_told_with_its_tool():
-    """The sentence begins with the tool, if it is one's."""
+    """The message starts with the tool, if there is one."""
     loss = json_schema.Unsupported(path="#/a", keyword="not", reason="why", tool="f")
 
     assert str(loss) == "tool 'f': #/a: not is not enforced: why"
@@ -86,10 +86,10 @@ def test_a_loss_is_told_with_its_tool():
 @pytest.mark.parametrize("times", [1, 14, 46])
 @cases
 def test_plain_schemas_are_read_as_all_others(leaf, times):
-    """The short way, of what is written in the most common keywords, gives what the long way gives, at any depth."""
+    """The fast path for common keywords gives the same result as the full reader at any depth."""
 
     def inside(depth: int, **more: Any) -> dict[str, Any]:
-        """Return the leaf in lists and objects; `more` keywords, which say nothing, send the reader the long way."""
+        """Return the leaf inside lists and objects. `more` adds keywords without effect, which need the full reader."""
         inner = inside(depth - 1, **more) if depth else leaf
         here = {f"min{kind}": 0 for kind in more}
         if depth % 2:
@@ -114,7 +114,7 @@ def _read_or_error(schema: dict[str, Any]) -> object:
 
 @cases
 def test_objects_are_read_alike_whatever_is_beside_them(schema):
-    """A size that asks for nothing is one keyword more, and changes nothing."""
+    """A keyword without effect, such as `minProperties: 0`, doesn't change the result."""
     assert _read_or_error(schema) == _read_or_error({**schema, "minProperties": 0})
 
 

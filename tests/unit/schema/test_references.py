@@ -1,4 +1,4 @@
-"""References: dynamic ones lead to the outermost anchor on the way, and documents that are handed in are found."""
+"""Dynamic references resolve to the outermost anchor on the path, and additional documents are found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def admitted(schema, value):
 
 
 def test_one_part_is_read_differently_on_different_ways():
-    """The same list holds strings where one schema refers to it, and numbers where another does."""
+    """The same list contains strings or numbers, depending on the referring schema."""
 
     def typed(name):
         return {"$id": name, "$ref": "list", "$defs": {"own": {"$dynamicAnchor": "item", "type": name}}}
@@ -40,7 +40,7 @@ def test_one_part_is_read_differently_on_different_ways():
 
 
 def test_a_recursion_through_a_dynamic_anchor_keeps_what_was_extended():
-    """A tree that forbids other properties forbids them in its children, which only the plain tree describes."""
+    """A tree that forbids other properties also forbids them in its children, which only the plain tree describes."""
     tree = {
         "$id": "tree",
         "$dynamicAnchor": "node",
@@ -55,7 +55,7 @@ def test_a_recursion_through_a_dynamic_anchor_keeps_what_was_extended():
 
 
 def test_a_dynamic_reference_without_such_an_anchor_is_a_plain_one():
-    """An `$anchor` of the same name further out changes nothing."""
+    """An outer `$anchor` of the same name has no effect."""
     schema = {
         "$id": "root",
         "$ref": "list",
@@ -66,7 +66,7 @@ def test_a_dynamic_reference_without_such_an_anchor_is_a_plain_one():
 
 
 def test_many_ways_to_the_same_part_stay_within_the_budget():
-    """Parts are read once for each set of anchors that decides, not once for each way."""
+    """Parts are read once for each set of relevant anchors, not once for each path."""
     depth = 40
     rooms = {
         f"r{at}": {
@@ -82,7 +82,7 @@ def test_many_ways_to_the_same_part_stay_within_the_budget():
 
 @cases
 def test_documents_that_are_handed_in_are_followed(schema, documents):
-    """Directly, through others, by pointers, by another name, and relative to the schema."""
+    """Documents are found directly, through others, by pointers, by another name, and relative to the schema."""
     schema = bundled(schema, documents)
 
     assert admitted(schema, 7)
@@ -90,7 +90,7 @@ def test_documents_that_are_handed_in_are_followed(schema, documents):
 
 
 def test_only_documents_that_are_referred_to_are_taken():
-    """Nothing is added twice or without need, and neither argument is changed."""
+    """No document is added twice or needlessly, and the arguments aren't changed."""
     schema, documents = {"items": {"$ref": "a"}}, {"a": {"$ref": "a#/$defs/b", "$defs": {"b": {}}}, "c": {}}
 
     found = bundled(schema, documents)
@@ -102,7 +102,7 @@ def test_only_documents_that_are_referred_to_are_taken():
 
 
 def test_a_document_that_is_false_lets_nothing_pass():
-    """A boolean is a JSON Schema; what is not one is an error that names the document."""
+    """A boolean is a valid JSON Schema. For any other value, the error names the document."""
     assert not admitted(bundled({"items": {"$ref": "no"}}, {"no": False}), [1])
     with pytest.raises(GrammarError, match=r"documents\['a'\]: expected a JSON Schema, found 7"):
         bundled({"$ref": "a"}, {"a": 7})  # type: ignore[dict-item]
@@ -110,7 +110,7 @@ def test_a_document_that_is_false_lets_nothing_pass():
 
 @pytest.mark.parametrize("row", rows_of(ANALYSIS.with_name("documents.jsonl")))
 def test_what_is_referred_to_is_put_into_definitions(row):
-    """Under its URI, each once; data are not looked at, and what nobody needs is left out."""
+    """Each referenced document is added once under its URI. Data isn't searched for references."""
     found = bundled(row["schema"], row["documents"])
 
     assert found.get("$defs") == (row["defs"] or row["schema"].get("$defs"))
@@ -133,7 +133,7 @@ DYNAMIC = {
 
 
 def test_the_outermost_anchor_on_the_way_counts():
-    """Read from the root it is the root; read from the list alone it is the list's own."""
+    """From the root, the root's anchor applies; from the list alone, the list's own."""
     alone = DYNAMIC["$defs"]["list"]
 
     assert [conforms(value, DYNAMIC) for value in ([[[[]]]], [[None]])] == [True, False]
@@ -143,7 +143,7 @@ def test_the_outermost_anchor_on_the_way_counts():
 @pytest.mark.parametrize("word", ["$ref", "$dynamicRef"])
 @cases
 def test_a_reference_may_take_every_form(reference, line, word):
-    """Anchors, pointers and URIs; where no other anchor of the name is on the way, a dynamic one leads to the same."""
+    """Anchors, pointers and URIs work. Without another anchor of the name, a dynamic reference is like a plain one."""
     listed = {
         "$id": "list",
         "items": {"type": "string"},

@@ -1,4 +1,4 @@
-"""Weights of shapes: measured before they are written; a shape that is too heavy is written wider."""
+"""Weights of shapes are measured before writing, and a shape that is too heavy is widened."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def reading(shape: Shape, **definitions: Shape) -> Reading:
 
 @cases
 def test_a_schema_is_weighed(schema: Any, parts: int, characters: int, depth: int) -> None:
-    """Parts, characters and levels, of all that is below."""
+    """The weight counts parts, characters and levels of everything below."""
     assert read_schema(schema).weight == Weight(parts, characters, depth)
 
 
 def test_a_shared_shape_counts_as_often_as_it_is_used() -> None:
-    """But weighing it takes no more steps than there are places."""
+    """A shared shape counts each time, but weighing takes only one step per place."""
     shape: Shape = NULL
     for _ in range(60):
         shape = Object(properties=(Property("a", shape), Property("b", shape)))
@@ -58,7 +58,7 @@ def test_a_shared_shape_counts_as_often_as_it_is_used() -> None:
 
 
 def test_definitions_are_weighed_beside() -> None:
-    """They are no level deeper; the sum is kept with the reading."""
+    """Definitions add no level, and the sum is stored with the reading."""
     found = reading(Array(items=Reference("r")), r=Array(items=Array(items=NULL)), s=Text(excluded=frozenset(["ab"])))
 
     assert Scale().whole(found.shape, found.definitions) == Weight(26, 2, 2)
@@ -68,7 +68,7 @@ def test_definitions_are_weighed_beside() -> None:
 @pytest.mark.few(2)
 @cases
 def test_what_ranges_expand_to_is_weighed(schema: dict[str, Any]) -> None:
-    """A thousand bounds are small to read and large to write: they are too much for one tool, and a dozen are not."""
+    """A thousand bounds are small to read but large to write: too much for one tool. A dozen aren't."""
 
     def reasons(times: int) -> list[str]:
         properties = {f"p{i}": schema for i in range(times)}
@@ -82,7 +82,7 @@ def test_what_ranges_expand_to_is_weighed(schema: dict[str, Any]) -> None:
 
 
 def test_what_is_too_much_is_not_written_to_be_weighed() -> None:
-    """Ranges are written until they are known to be too much; the rest are not."""
+    """Ranges are only written until the limit is reached."""
     shapes: tuple[Shape, ...] = tuple(Integer(minimum=-(10**16) - i, maximum=10**16 + i) for i in range(5000))
     scale = Scale()
 
@@ -91,14 +91,14 @@ def test_what_is_too_much_is_not_written_to_be_weighed() -> None:
 
 
 def test_a_weight_is_put_above_another() -> None:
-    """One level more than what is below."""
+    """A weight above another has one more level."""
     assert Weight(2, 3, 1).above(Weight(4, 5, 1)) == Weight(6, 8, 2)
     assert Weight(2, 3, 5).above(Weight(4, 5, 1)) == Weight(6, 8, 5)
 
 
 @cases
 def test_what_is_too_much_is_told(weight: list[int], reason: str) -> None:
-    """Depth first, then parts, then characters."""
+    """Depth is checked first, then parts, then characters."""
     assert Weight(*weight).too_much(Limits(tool_parts=10, tool_characters=20, tool_depth=3)) == reason
 
 
@@ -148,7 +148,7 @@ def fitted(shape: Shape, limits: Limits) -> tuple[str, Weight, list[tuple[str, s
 def test_a_tool_is_wider_where_it_is_too_much(
     shape: Shape, limits: Limits, line: str | None, parts: int, reported: list[tuple[str, str]]
 ) -> None:
-    """First the arguments that are too much alone, then all of them."""
+    """Arguments that are too heavy by themselves are widened first, then all arguments."""
     found, weight, losses = fitted(shape, limits)
 
     assert (found, weight.parts, losses) == (line or shape_line(shape), parts, reported)
@@ -162,13 +162,13 @@ def expanded(*tools: Tool, limits: Limits = STANDARD, twice: bool = False, value
 
 
 def tool(name: str, count: int) -> Tool:
-    """Return a tool of so many arguments: two characters and one part each, and one part for all."""
+    """Return a tool with `count` arguments. Each costs two characters and a part; the tool itself costs one part."""
     properties = {f"p{at}": {"type": "null"} for at in range(count)}
     return Tool(name=name, parameters={"type": "object", "properties": properties, "additionalProperties": False})
 
 
 def test_all_tools_together_are_bounded() -> None:
-    """The error names what they take, the bound and the largest."""
+    """The error has the total, the limit and the largest tool."""
     small, large = tool("small", 2), tool("large", 5)
 
     assert expanded(small, large, limits=Limits(grammar_parts=9)).weight == Weight(9, 14)  # type: ignore[attr-defined]
@@ -183,12 +183,12 @@ def test_all_tools_together_are_bounded() -> None:
 
 
 def test_a_tool_counts_once_however_often_it_is_called() -> None:
-    """The same tool in another syntax takes nothing more."""
+    """The same tool in another syntax costs nothing extra."""
     assert expanded(tool("a", 2), limits=Limits(grammar_parts=3), twice=True).weight == Weight(3, 4)  # type: ignore[attr-defined]
 
 
 def test_a_response_is_bounded_as_a_tool_is() -> None:
-    """There is nothing wider that would still be one."""
+    """A response that is too heavy is an error, since it can't be widened."""
     schema = {"type": "object", "properties": {"a": {"type": "null"}}}
     grammar = Grammar(JsonValue(schema))
 
@@ -199,7 +199,7 @@ def test_a_response_is_bounded_as_a_tool_is() -> None:
 
 
 def test_the_standard_budget() -> None:
-    """The limits that a server sets for a client's schema."""
+    """These are the limits that a server applies to a client's schema."""
     values = [
         STANDARD.tool_parts,
         STANDARD.tool_characters,

@@ -1,4 +1,4 @@
-"""Shapes become JSON Schema again, in the keywords that engines agree on."""
+"""Shapes are written as JSON Schema, using keywords that engines agree on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = [row for row in schema_rows() if "error" not in row]
 
 
 def test_the_written_schema_admits_the_same_values():
-    """Another judge comes to the verdicts of the rows; numbers in floating point are left out, which it rounds."""
+    """A schema validator agrees with the rows, except for floating-point numbers, which it rounds."""
     for row in ROWS:
         with suppress(Unwritable):
             validator = jsonschema.Draft202012Validator(write_schema(read_schema(row["schema"])))
@@ -30,18 +30,18 @@ def test_the_written_schema_admits_the_same_values():
 
 @cases
 def test_a_schema_is_written_in_few_keywords(schema, written):
-    """Types are given, objects are closed, whole numbers have the digits of the rules, and recursion leads to `$defs`."""
+    """Types are explicit, objects are closed, integers have the rules' number of digits, and recursion uses `$defs`."""
     assert write_schema(read_schema(schema)) == written
 
 
 @cases
 def test_what_engines_do_not_say_is_not_written(schema, reason):
-    """The rules of the grammar say it instead."""
+    """Keywords that engines don't support are left to the grammar's rules."""
     with pytest.raises(Unwritable, match=reason):
         write_schema(read_schema(schema))
 
 
 def test_the_impossible_has_no_schema():
-    """`Nothing` is left out before."""
+    """`Nothing` can't be written, and callers remove it first."""
     with pytest.raises(ValueError, match="no value has this shape"):
         shape_schema(Nothing())

@@ -1,4 +1,4 @@
-"""Tests of cases that pass, and of the reports of cases that fail."""
+"""Cases that pass, and reports of cases that fail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def failure(check, **expected):
 
 
 def test_an_answer_that_means_what_is_expected_passes(case):
-    """Reasoning, content and calls are compared, each exactly."""
+    """Reasoning, content and calls must match exactly."""
     case.output(OUTPUT).expect(reasoning="rain?", content="I'll look.", tool_calls=[call("get_weather", city="Paris")])
 
 

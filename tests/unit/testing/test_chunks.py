@@ -1,4 +1,4 @@
-"""Ways to cut a text."""
+"""Ways to cut a text into chunks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_splits_cut_everywhere():
 
 
 def test_long_texts_are_cut_at_a_bounded_number_of_places():
-    """A text of any length is cut in two at no more places than the bound, at its beginning and near its end."""
+    """A long text is cut in two at a limited number of places, including its beginning and near its end."""
     cut = [len(first) for first, _ in pairs("x" * 12_345)]
 
     assert len(cut) <= MAX_PLACES
@@ -31,7 +31,7 @@ def test_long_texts_are_cut_at_a_bounded_number_of_places():
 
 
 def test_random_pieces_are_the_same_each_time():
-    """The cuts depend on nothing but text, size and seed."""
+    """The cuts depend only on text, size and seed."""
     text = "The quick brown fox jumps over the lazy dog."
 
     assert random_pieces(text, 5) == random_pieces(text, 5)
@@ -40,5 +40,5 @@ def test_random_pieces_are_the_same_each_time():
 
 
 def test_pieces_have_one_size():
-    """All pieces are of the size asked for, the last one may be shorter."""
+    """All pieces have the given size, except that the last one may be shorter."""
     assert pieces("abcde", 2) == ["ab", "cd", "e"]

@@ -1,4 +1,4 @@
-"""Tests of expectations as Python source."""
+"""Expectations as Python source."""
 
 from __future__ import annotations
 

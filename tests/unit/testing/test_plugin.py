@@ -1,4 +1,4 @@
-"""Tests of the fixture in pytest."""
+"""The fixture in pytest."""
 
 from __future__ import annotations
 

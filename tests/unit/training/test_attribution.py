@@ -1,4 +1,4 @@
-"""Whose words the parts of a rendered conversation are."""
+"""The author of each part of a rendered conversation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_part_has_an_owner(template):
 
 @pytest.mark.parametrize("form", ["trim", "tojson"])
 def test_words_are_found_as_templates_write_them(form):
-    """Trimmed texts, and texts as JSON."""
+    """Trimmed texts and texts as JSON are found."""
     template = ChatTemplate.from_string(SOURCE.replace("{{ message.content }}", f"{{{{ message.content | {form} }}}}"))
 
     found = attributed_prompt(template, [{"role": "user", "content": ' Say "é" \n'}])
@@ -60,7 +60,7 @@ def test_words_are_found_as_templates_write_them(form):
 
 
 def test_words_that_are_not_certain_are_no_bodies():
-    """Then the prompt is one part, or parts of what the model wrote alone."""
+    """If the places of texts are uncertain, the prompt is one part, or only the model's answers are separate."""
     template = ChatTemplate.from_string(SOURCE.replace("{{ message.content }}", "{{ message.content | upper }}"))
 
     found = attributed_prompt(template, [{"role": "user", "content": "a"}])
@@ -69,7 +69,7 @@ def test_words_that_are_not_certain_are_no_bodies():
 
 
 def test_what_the_model_wrote_has_special_tokens(template):
-    """Pieces of other messages are bodies for the encoder, those of the model are not."""
+    """For the encoder, texts of other messages are bodies, and the model's answers aren't."""
     encoder = PromptEncoder(byte_level(("<|end|>", "<think>", "</think>")))
 
     pieces = attributed_prompt(template, MESSAGES).pieces(encoder, MESSAGES)

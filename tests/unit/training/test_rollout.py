@@ -1,4 +1,4 @@
-"""Conversations of many turns as tokens, with real tokenizers."""
+"""Multi-turn conversations as tokens, with real tokenizers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byte_tokenizer import byte_level
 from unrender import ChatTemplate, Policy, RequestError
 from unrender.errors import ExtendError, TokenizerError
 from unrender.token_ids import PromptEncoder
-from unrender.training import Rollout
+from unrender.training import Rollout, extend_all
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 SPECIAL = (
@@ -56,7 +56,7 @@ def result(message, content="sunny"):
 
 
 def test_an_agent_is_one_row(rollout, tokenizer):
-    """Ids, mask, log probabilities and messages of a whole conversation belong together, token by token."""
+    """Ids, mask, log probabilities and messages of a whole conversation match, token by token."""
     call, words = (
         tokenizer.encode(CALL + "<|end|>").ids,
         tokenizer.encode("<think>\n\n</think>\n\nIt is sunny.<|end|>").ids,
@@ -106,7 +106,7 @@ def test_rows_have_trainers_names(rollout, tokenizer):
 
 
 def test_no_message_becomes_a_special_token(template, tokenizer):
-    """A question and a result that spell the template's markers have none of them as tokens."""
+    """A question and a result that contain the template's markers have none of them as tokens."""
     rollout = Rollout(template, tokenizer, [{"role": "user", "content": HOSTILE}], tools=TOOLS)
     end, user = map(tokenizer.token_to_id, ("<|end|>", "<|user|>"))
     counts = [(rollout.ids.count(end), rollout.ids.count(user))]
@@ -120,7 +120,7 @@ def test_no_message_becomes_a_special_token(template, tokenizer):
 
 
 def test_sampled_ids_stay(template):
-    """An answer in other ids than the tokenizer would choose is kept, and no token is merged with it."""
+    """Sampled ids are kept even if the tokenizer would choose others, and no token is merged with them."""
     tokenizer = byte_level(SPECIAL)
     whole = tokenizer.encode("ab").ids
     merged = byte_level(
@@ -137,7 +137,7 @@ def test_sampled_ids_stay(template):
 
 
 def test_half_characters_are_kept(rollout, tokenizer):
-    """An answer that is cut inside a character stays as it was sampled."""
+    """An answer that is cut inside a character keeps its sampled ids."""
     half = tokenizer.encode("<think>\n\n</think>\n\n東").ids[:-1]
 
     assert rollout.sampled(half).content.endswith("\ufffd")
@@ -147,7 +147,7 @@ def test_half_characters_are_kept(rollout, tokenizer):
 
 
 def test_branches_go_their_own_way(rollout, tokenizer):
-    """A fork shares what there was, and neither sees what the other adds."""
+    """A fork shares the conversation so far. Later messages of each aren't visible to the other."""
     message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
     branches = [rollout.fork() for _ in range(3)]
     for number, branch in enumerate(branches):
@@ -162,7 +162,7 @@ def test_branches_go_their_own_way(rollout, tokenizer):
 
 
 def test_a_turn_costs_what_it_adds(rollout, tokenizer, monkeypatch):
-    """Only what is appended is encoded, and only the answer is decoded, however long the conversation is."""
+    """Only new text is encoded and only the answer is decoded, however long the conversation is."""
     worked = []
 
     class Counting(PromptEncoder):
@@ -181,7 +181,7 @@ def test_a_turn_costs_what_it_adds(rollout, tokenizer, monkeypatch):
 
 
 def test_nothing_sampled_is_an_empty_answer(rollout, tokenizer):
-    """Its end is appended, with mask 0."""
+    """The end of an empty answer is appended with mask 0."""
     rollout.sampled([])
     rollout.extend([{"role": "user", "content": "Hello?"}])
 
@@ -202,14 +202,14 @@ def test_nothing_sampled_is_an_empty_answer(rollout, tokenizer):
     ],
 )
 def test_steps_in_another_order_are_errors(rollout, steps, problem):
-    """Each says what was expected."""
+    """Each error has the expected step."""
     with pytest.raises(RequestError) as raised:
         steps(rollout)
     assert problem in str(raised.value)
 
 
 def test_a_place_that_is_not_certain_is_an_error(tokenizer):
-    """A template that changes words does not show where they are; then a marker among them is not let through."""
+    """If a template changes text, its place is uncertain, so a marker in it is an error."""
     template = ChatTemplate.from_string(
         SOURCE.replace("{{ message.content }}", "{{ message.content | replace('a', 'b') }}")
     )
@@ -220,7 +220,7 @@ def test_a_place_that_is_not_certain_is_an_error(tokenizer):
 
 
 def loaded(rollout, template, tokenizer, way):
-    """Return a rollout that was saved and loaded, without its tokenizer for a pickle."""
+    """Return a rollout after saving and loading. A pickle doesn't contain its tokenizer."""
     match way:
         case "pickle":
             data = pickle.dumps(rollout)
@@ -236,7 +236,7 @@ def loaded(rollout, template, tokenizer, way):
 @pytest.mark.parametrize("way", ["pickle", "json", "copy", "deepcopy"])
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_rollout_travels(rollout, template, tokenizer, way, answered):
-    """It has the same row, and goes on as the original does; a long conversation is no problem."""
+    """A loaded rollout, even a long one, has the same row and continues like the original."""
     for number in range(200):
         message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
         rollout.extend([result(message, f"{HOSTILE} {number}")])
@@ -259,7 +259,7 @@ def test_a_rollout_travels(rollout, template, tokenizer, way, answered):
 
 
 def test_a_loaded_rollout_needs_a_tokenizer_only_to_go_on(rollout, template):
-    """The error says where to pass it; data of another version is refused."""
+    """The error explains where to pass a tokenizer. Data of another version is an error."""
     other = Rollout.from_dict(rollout.to_dict(), template)
 
     with pytest.raises(RequestError, match=r"pass one to attach\(…\)"):
@@ -270,7 +270,7 @@ def test_a_loaded_rollout_needs_a_tokenizer_only_to_go_on(rollout, template):
 
 
 def test_errors_are_results(template, tokenizer):
-    """A failed call and one of an unknown tool take a result, so that a model can learn to recover."""
+    """A failed call and a call of an unknown tool can have results, so that a model can learn to recover."""
     policy = Policy(unknown_tools="call", failed_calls="apart")
     rollout = Rollout(template, tokenizer, [{"role": "user", "content": "Hi"}], tools=TOOLS, policy=policy)
     answer = (CALL + CALL.replace("weather", "wind")[20:] + CALL.replace('"東京"', "oops")[20:]).removeprefix("<think>")
@@ -291,7 +291,7 @@ def test_errors_are_results(template, tokenizer):
 
 
 def test_a_marker_in_ordinary_tokens_is_text(rollout, tokenizer):
-    """The next turn goes on from the reading of the ids, not of their text."""
+    """The next turn uses the message that was parsed from the ids, not from their text."""
     spelled = tokenizer.encode("A").ids + [
         id for letter in "<|end|> and <tool_call>" for id in tokenizer.encode(letter).ids
     ]
@@ -305,7 +305,7 @@ def test_a_marker_in_ordinary_tokens_is_text(rollout, tokenizer):
 
 @pytest.mark.parametrize("end", ["<|eot|>", "<|end|><|pad|><|pad|>", "<|eot|><|pad|>"])
 def test_foreign_special_tokens_at_the_end_are_an_end(template, end):
-    """A second end of the generation config and padding aren't content, but stay in the ids."""
+    """A second end token of the generation config and padding aren't content, but are kept in the ids."""
     tokenizer = byte_level((*SPECIAL, "<|eot|>", "<|pad|>"))
     rollout = Rollout(template, tokenizer, [{"role": "user", "content": "Hi"}])
     ids = tokenizer.encode(f"<think>\n\n</think>\n\nHi{end}").ids
@@ -318,7 +318,7 @@ def test_foreign_special_tokens_at_the_end_are_an_end(template, end):
 
 
 def test_an_application_may_use_special_tokens(template, tokenizer):
-    """The text of system messages is read as the tokenizer reads it, unless the roles say otherwise."""
+    """Special tokens in system messages are encoded as tokens, unless the roles exclude them."""
     said = [{"role": "system", "content": "Think in <think>."}, {"role": "user", "content": "Why <think>?"}]
     think = tokenizer.token_to_id("<think>")
     default, none = (
@@ -329,7 +329,7 @@ def test_an_application_may_use_special_tokens(template, tokenizer):
 
 
 def test_a_row_for_each_prompt_that_was_rendered(tokenizer):
-    """A conversation whose old thoughts the template drops is rendered anew. Each row is what the model saw and sampled."""
+    """If the template drops old reasoning, the prompt is rendered anew. Each row has what the model saw and sampled."""
     template = ChatTemplate.from_string(
         SOURCE.replace("message.reasoning_content", "loop.last and message.reasoning_content")
     )
@@ -353,3 +353,80 @@ def test_a_row_for_each_prompt_that_was_rendered(tokenizer):
     assert pickle.loads(pickle.dumps(rollout)).split() == [first, second]
     with pytest.raises(RequestError, match=r"2 prompts; use split\(\)"):
         rollout.row()
+
+
+def test_a_batch_goes_on_where_it_can(rollout, tokenizer):
+    """An error of one conversation is returned and changes nothing; one without messages has ended."""
+    good, cut, over = batch = [rollout.fork() for _ in range(3)]
+    for branch, answer in zip(batch, (CALL + "<|end|>", CALL[:-30], "Hi<|end|>"), strict=True):
+        message = branch.sampled(tokenizer.encode(answer).ids)
+    before = [branch.ids for branch in batch]
+    results = [{"role": "tool", "content": "sunny"}]
+
+    errors = extend_all(batch, [results, [{"role": "user", "content": "Go on."}], []])
+
+    assert [getattr(error, "reason", None) for error in errors] == [None, "call", None]
+    assert (good.turn.prompt.endswith("<|tool|>sunny<|end|><|assistant|>"), good.ids == before[0]) == (True, False)
+    assert [cut.ids, over.ids] == before[1:]
+    assert message.content == "Hi"
+    assert extend_all([cut], [[{"role": "user", "content": "Go on."}]], unfinished="text") == [None]
+    with pytest.raises(RequestError, match="a list for each of 3 rollouts, found 1"):
+        extend_all(batch, [results])
+
+
+SHOWING = SOURCE.replace(
+    "{{ message.content }}",
+    "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
+    "{% if part.type == 'text' %}{{ part.text }}{% else %}<|image|>{% endif %}{% endfor %}{% endif %}",
+)
+
+
+@pytest.mark.parametrize("way", ["", "pickle", "json", "copy"])
+def test_images_have_a_place(way):
+    """Each image is one placeholder token, in the first prompt and after an answer. A message cannot write one."""
+    template, tokenizer = ChatTemplate.from_string(SHOWING), byte_level((*SPECIAL, "<|image|>"))
+
+    def shown(words, name):
+        url = f"data:image/png;base64,{name}"
+        return {
+            "role": "user",
+            "content": [{"type": "text", "text": words}, {"type": "image_url", "image_url": {"url": url}}],
+        }
+
+    made = Rollout(template, tokenizer, [shown("See <|image|>: ", "AAAA")], tools=TOOLS)
+    answer = tokenizer.encode("<think>\n\n</think>\n\nA dot.<|end|>").ids
+    made.sampled(answer)
+    if way:
+        made = loaded(made, template, tokenizer, way)
+        made.attach(tokenizer)
+    made.extend([shown("And <|image|>: ", "BBBB")])
+    made.sampled(answer)
+
+    row = made.row()
+    image = tokenizer.token_to_id("<|image|>")
+    assert [item.data[-4:] for item in made.media] == ["AAAA", "BBBB"]
+    assert [item.message for item in made.media] == [0, 2]
+    places = [at for at, id in enumerate(row.input_ids) if id == image]
+    assert [row.mask[at] for at in places] == [0, 0]
+    assert text(tokenizer, row.input_ids).count("<|image|>") == 4
+    assert "<|user|>And <|image|>: <|image|><|end|>" in text(tokenizer, row.completion_ids)
+
+
+def test_tools_that_the_messages_describe_are_not_described_again(tokenizer):
+    """They are only parsed, whether the template shows tools or ignores them."""
+    system = {"role": "system", "content": "Tools: weather(city)."}
+    user = {"role": "user", "content": "Hi"}
+    ignoring = ChatTemplate.from_string(SOURCE.replace("{% if tools %}", "{% if false %}"))
+    for template in (ChatTemplate.from_string(SOURCE), ignoring):
+        rollout = Rollout(template, tokenizer, [system, user], tools=TOOLS, describe_tools=False)
+        first = rollout.turn.prompt
+        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        rollout.extend([result(message)])
+        rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        rollout.extend([result(message), user])
+
+        assert first == "<|system|>Tools: weather(city).<|end|><|user|>Hi<|end|><|assistant|>"
+        assert message.tool_calls[0].arguments == {"city": "東京"}
+        appended = "<|tool|>sunny<|end|><|user|>Hi<|end|><|assistant|>"
+        assert rollout.turn.prompt.endswith(appended)
+        assert template.prepare_rendered(first, tools=TOOLS, describe_tools=False).parse(CALL).tool_calls

@@ -33,7 +33,7 @@ TYPES = ArgumentTypes(Tool(name="f", parameters=SCHEMA))
 
 @cases
 def test_the_types_of_an_argument(key: str, types: list[str]) -> None:
-    """Unions, references, enums, const and nullable are followed; nothing known means any type."""
+    """Unions, references, enums, const and nullable are resolved. Unknown types mean any type."""
     assert sorted(TYPES.types(key)) == types
 
 
@@ -54,7 +54,7 @@ def typed(schema, text, key="a"):
 
 
 def test_a_tool_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The types of a second call of the same tool are there already."""
+    """The types for a second call of the same tool are cached."""
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "string"}}})
     ArgumentTypes.of(tool).types("a")
     monkeypatch.setattr("unrender.values.coercion.read_schema", None)
@@ -65,13 +65,13 @@ def test_a_tool_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cases
 def test_the_names_of_all_arguments(schema: dict[str, object], names: list[str]) -> None:
-    """As far as the schema says which there are; none where there may be others."""
+    """The names are those in the schema, or none if it allows others."""
     assert ArgumentTypes(Tool(name="f", parameters=schema)).names == tuple(names)
     assert ArgumentTypes(None).names == ()
 
 
 def test_a_list_that_is_too_deep_to_be_judged_is_not_nothing() -> None:
-    """With no room left on the stack, a list's text is its value, if the schema admits a string."""
+    """If no stack space is left, a list's text is its value, provided that the schema allows a string."""
 
     def below(depth: int) -> str:
         if depth:
@@ -82,7 +82,7 @@ def test_a_list_that_is_too_deep_to_be_judged_is_not_nothing() -> None:
 
 
 def test_a_shape_without_a_tool() -> None:
-    """Every argument is text, and nothing is inside."""
+    """Every argument is text, without inner schemas."""
     none = ArgumentTypes(None)
 
     assert none.schema("x") == Text()
@@ -93,7 +93,7 @@ def test_a_shape_without_a_tool() -> None:
 
 
 def test_types_of_many_arguments_are_forgotten() -> None:
-    """A model that invents names does not fill the memory."""
+    """Invented names don't fill the memory."""
     types = ArgumentTypes(Tool(name="f", parameters=SCHEMA))
     for at in range(600):
         types.types(f"x{at}")
@@ -103,7 +103,7 @@ def test_types_of_many_arguments_are_forgotten() -> None:
 
 
 def test_equal_tools_share_what_was_read_of_them() -> None:
-    """A copy of a parser takes the tool along, not what was read of it."""
+    """A copy of a parser includes the tool, but not its cached types."""
     types, others = (ArgumentTypes.of(Tool(name="f", parameters=dict(SCHEMA))) for _ in range(2))
 
     assert types is others

@@ -1,4 +1,4 @@
-"""Properties of a codec, whatever its axes."""
+"""Properties of codecs on all axes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CODECS = [
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: f"{codec.strings}-{codec.words}-{codec.containers}")
 def test_every_axis_has_words_and_a_sentence(codec):
-    """Strings, words and containers are each told in one sentence that no other member shares."""
+    """Strings, words and containers each have a description of their own."""
     notation = notation_of(codec)
     strings, words, containers = notation.sentences
 
@@ -43,7 +43,7 @@ def test_every_axis_has_words_and_a_sentence(codec):
 
 @pytest.mark.parametrize("strings", Strings)
 def test_a_string_ends_at_its_quotes_or_has_none(strings):
-    """A string is written with the quotes that the grammar writes, or with none."""
+    """A string is written with the grammar's quotes, or with none."""
     [codec] = [c for c in CODECS if c.strings is strings and c.words is Words.JSON and c.containers is Containers.JSON]
     notation = notation_of(codec)
     quotes = {(quotes.open, quotes.close) for quotes in notation.scalars.quotes}
@@ -54,12 +54,12 @@ def test_a_string_ends_at_its_quotes_or_has_none(strings):
 
 
 def test_json_is_known_as_json():
-    """Only where strings, words and containers are JSON can arguments be handed on as they are."""
+    """Arguments can be passed on unchanged only if strings, words and containers are JSON."""
     assert [codec for codec in CODECS if notation_of(codec).is_json] == [Codec(item_tag="item")]
 
 
 def test_losses_name_what_they_cost():
-    """An export can say for each loss which capability it costs, as verification names it."""
+    """Each loss of an export names the affected capability as verification does."""
     concerns = {concern for codec in CODECS for loss in notation_of(codec).losses for concern in loss.concerns}
 
     assert concerns == {"objects", "arrays", "null"}
@@ -78,7 +78,7 @@ def tokens(lexicon: Lexicon) -> dict[str, Any]:
 
 @cases
 def test_a_codec_is_known_as_its_row_says(codec, written, known):
-    """Four texts as strings, the tokens of scalars and of what is inside, what a model is told, and what exports lose."""
+    """A row lists four texts as strings, the tokens, the descriptions for the model, and the losses of exports."""
     notation = notation_of(decode(Codec, codec, where="codec"))
     verbatim = notation.verbatim
 
@@ -96,5 +96,5 @@ def test_a_codec_is_known_as_its_row_says(codec, written, known):
 
 
 def test_single_quotes_are_escaped():
-    """Double ones are not."""
+    """Double quotes aren't escaped."""
     assert single_quoted('"é\n', ascii_only=False) == "'\"é\\n'"

@@ -1,4 +1,4 @@
-"""Scanners: what goes straight through, and what is bounded; `tests/corpus/values.jsonl` says what they read."""
+"""Scanners: the fast path and limits. `tests/corpus/values.jsonl` has the values that they read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JSON_VALUES = st.recursive(
 
 
 def scanned(text: str, style: LiteralStyle = LENIENT) -> tuple[str, str, Status]:
-    """Scan `text` at every chunking; returns the JSON text, what was left, and the status, which must not differ."""
+    """Scan `text` at every chunking. Return the JSON text, the rest, and the status, which must all agree."""
     outcomes = [_scan(chunks, style) for chunks in splits(text)]
     assert len(set(outcomes)) == 1, outcomes
     return outcomes[0]
@@ -56,7 +56,7 @@ def _scan(chunks: list[str], style: LiteralStyle) -> tuple[str, str, Status]:
 @pytest.mark.slow
 @given(value=JSON_VALUES, ascii_only=st.booleans(), indent=st.sampled_from([None, 0, 2]))
 def test_json_comes_out_as_it_went_in(value: object, ascii_only: bool, indent: int | None) -> None:
-    """Whatever json.dumps writes inside a list comes out character for character."""
+    """The output of json.dumps inside a list is kept, character for character."""
     text = json.dumps([value], ensure_ascii=ascii_only, indent=indent)
 
     for style in (LENIENT, STRICT):
@@ -64,7 +64,7 @@ def test_json_comes_out_as_it_went_in(value: object, ascii_only: bool, indent: i
 
 
 def test_objects_in_deep_lists_are_read_alike() -> None:
-    """Near the limit, character by character."""
+    """Near the depth limit, the result is the same character by character."""
     scanner = LiteralScanner(LENIENT)
 
     assert (
@@ -75,7 +75,7 @@ def test_objects_in_deep_lists_are_read_alike() -> None:
 @pytest.mark.parametrize(("depth", "status"), [(MAX_PARSED_DEPTH, Status.MORE), (MAX_PARSED_DEPTH + 1, Status.FAILED)])
 @pytest.mark.parametrize("style", [LENIENT, STRICT, BARE])
 def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> None:
-    """The same at every chunking, and in every notation."""
+    """The limit is the same at every chunking and in every notation."""
     text = "[" * depth
     whole, single, given = LiteralScanner(style), LiteralScanner(style), ""
     for character in text:
@@ -88,7 +88,7 @@ def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> 
 
 @cases
 def test_well_formed_text_goes_straight_through(begun: str, text: str, taken: list[object] | None) -> None:
-    """`take` takes the same text as `scan`, or nothing."""
+    """`take` accepts the same text as `scan`, or none."""
     scanner = LiteralScanner(LENIENT)
     scanner.scan(begun, 0, final=False)
     other = scanner.copy()
@@ -107,7 +107,7 @@ def test_well_formed_text_goes_straight_through(begun: str, text: str, taken: li
 
 @cases
 def test_what_goes_straight_through(begun: str, style: dict[str, Any], flows: bool) -> None:
-    """Text inside brackets, or in a string with JSON's quotes; not where depth is nearly at its limit."""
+    """The fast path takes text in brackets or JSON strings, but not near the depth limit."""
     scanner = LiteralScanner(LiteralStyle(**style))
     scanner.scan(begun, 0, final=False)
 
@@ -115,7 +115,7 @@ def test_what_goes_straight_through(begun: str, style: dict[str, Any], flows: bo
 
 
 def test_raw_text_goes_straight_through() -> None:
-    """Text of a string that has begun, up to what JSON writes otherwise or what may end it."""
+    """Inside a string, text is taken up to a possible end or a character that JSON escapes."""
     begun, held, listed = (RawScanner(END, frozenset(types)) for types in (("string",), ("integer",), ("array",)))
     assert begun.flow is None
     begun.scan("a", 0, final=False)
@@ -129,7 +129,7 @@ def test_raw_text_goes_straight_through() -> None:
 
 
 def test_what_follows_a_value_is_not_punctuation_alone() -> None:
-    """Without a marker that closes it, a list that may be something else waits for its end."""
+    """Without a closing marker, a list that may be something else is held back until its end."""
     follow = open_ends(calls_in(RAW_LINES.format)[0])
 
     assert RawScanner(follow, frozenset(("array", "null"))).scan("[1] x", 0, final=False) == (5, "", Status.MORE)
@@ -137,7 +137,7 @@ def test_what_follows_a_value_is_not_punctuation_alone() -> None:
 
 @cases
 def test_a_value_collects_the_keys_of_its_outermost_object(text: str, key: str) -> None:
-    """Whole, in pieces, and on the fast path of each piece, to the same end."""
+    """The keys are the same for the whole text, in chunks, and on the fast path."""
     for size in (1, 2, 3, 7, len(text)):
         scanner = LiteralScanner(LiteralStyle(loose_keys=True))
         left = ""
@@ -152,7 +152,7 @@ def test_a_value_collects_the_keys_of_its_outermost_object(text: str, key: str) 
 
 @pytest.mark.parametrize(("depth", "read"), [(64, 64), (65, 64), (100, 64)])
 def test_nesting_of_tags_is_bounded(depth: int, read: int) -> None:
-    """Deeper tags are text."""
+    """Tags beyond the limit are text."""
     value = json.loads(
         read_tree(
             "<a>" * depth + "1" + "</a>" * depth, TagStyle("<", "</", ">", "item"), ArgumentTypes(Tool(name="f")), None
@@ -169,7 +169,7 @@ def test_nesting_of_tags_is_bounded(depth: int, read: int) -> None:
     ("text", "value"), [("'it''s'\n", "it's"), ("''''\n", "'"), ("''\n", ""), ("'a''''b'\n", "a''b")]
 )
 def test_quote_that_is_escaped_by_another_is_no_end(text: str, value: str) -> None:
-    """A quote at the end of a chunk may be the first half of two, as in YAML and in SQL."""
+    """A quote at the end of a chunk may be half of an escaped quote, as in YAML and SQL."""
     style = LiteralStyle(quote_open="'", quote_close="'", marks=Finder(("'", "''")), escapes=(("'", "''"),))
 
     assert scanned(text, style) == (json.dumps(value), "\n", Status.DONE)

@@ -1,4 +1,4 @@
-"""Raw values that no marker closes, as in `[f(city=Paris, days=3)]`: they end where the call can go on."""
+"""Raw values without a closing marker, as in `[f(city=Paris, days=3)]`, end where the call may continue."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parser() -> Parser:
 
 
 def test_a_value_streams() -> None:
-    """Text leaves as soon as it cannot be the beginning of an end."""
+    """Text leaves as soon as it can't be the start of an end."""
     reading = parser()
     reading.feed("[f(city=Rome, Italy and so")
 
@@ -59,7 +59,7 @@ def test_a_value_streams() -> None:
 
 @pytest.mark.slow
 def test_the_search_for_ends_is_linear() -> None:
-    """Text full of beginnings of ends costs in proportion to its length."""
+    """Text with many possible ends is read in linear time."""
 
     def seconds(size: int) -> float:
         text = "[f(city=" + ", a " * size
@@ -76,14 +76,14 @@ def test_the_search_for_ends_is_linear() -> None:
 
 
 def test_an_end_can_be_pickled() -> None:
-    """A program that holds one can be sent to another process."""
+    """A program with an end can be sent to another process."""
     follow = pickle.loads(pickle.dumps(follow_of(CALLS)))
 
     assert follow.find("Rome)]", 0) == (4, ")]")
 
 
 def test_markers_of_any_length_are_searched_for() -> None:
-    """The longest marker that a Format may have ends a value like any other."""
+    """Even a marker of maximum length ends a value."""
     closer = "\n" + "]" * 900
     arguments = Arguments(entry=("\n", Slot.KEY, "=", Slot.VALUE), codec=RAW_BY_SCHEMA)
     function = ("[do:", Slot.NAME, "]", Slot.ARGUMENTS, closer)
@@ -101,13 +101,13 @@ SYNTAXES = {"calls": CALLS, "spaced": SPACED, "lines": LINES, "options": OPTIONS
 
 
 def follow_said(syntax: str, ends: list[str], names: list[str] | None = None) -> Follow:
-    """Return what a row names: a syntax, what may follow its calls, and the names of arguments."""
+    """Return the ends in a row: a syntax, the text that may follow its calls, and the names of arguments."""
     return follow_of(SYNTAXES[syntax], tuple(ends), **({} if names is None else {"names": tuple(names)}))
 
 
 @cases
 def test_where_a_value_ends(syntax: Any, text: str, decided: list[Any], at_the_end: list[Any]) -> None:
-    """Whatever comes next, and when nothing does; from any place in the buffer."""
+    """The end is found from any place in the buffer, before more text and at the end of the output."""
     follow = follow_said(*syntax)
     assert [list(follow.decided(text, 0)), list(follow.find(text, 0))] == [decided, at_the_end]
     at, mark = follow.decided("~~" + text, 2)
@@ -115,19 +115,19 @@ def test_where_a_value_ends(syntax: Any, text: str, decided: list[Any], at_the_e
 
 
 def test_what_is_before_the_value_does_not_end_it() -> None:
-    """Not even where it looks like a beginning of that."""
+    """Text before a value doesn't end it, even if it looks like an end."""
     assert follow_of(LINES).decided("\nb", 1) == (2, "")
     assert follow_of(LINES).decided("\nb", 0) == (0, "")
 
 
 @cases
 def test_whether_another_argument_follows(syntax: Any, text: str, first: bool, final: bool, found: Any) -> None:
-    """None while that hangs on what comes."""
+    """The result is None while it depends on later text."""
     assert follow_said(*syntax).goes_on("~" + text, 1, first=first, final=final) is found
 
 
 def test_what_is_known_of_a_syntax() -> None:
-    """A syntax has markers that close its calls or not, and is code or not."""
+    """A syntax may or may not have closing markers, and may or may not be code."""
     assert [(f.closed, f.in_code) for f in (follow_of(CALLS), follow_of(OPTIONS))] == [
         (True, True),
         (False, False),
@@ -135,7 +135,7 @@ def test_what_is_known_of_a_syntax() -> None:
 
 
 def test_names_are_remembered() -> None:
-    """The same names give the same object; without names, and with too many, any name counts."""
+    """The same names give the same object. Without names, or with too many, any name counts."""
     follow = follow_of(LINES)
     made = follow.among(("a", "b"))
 
@@ -148,7 +148,7 @@ def test_names_are_remembered() -> None:
 
 
 def test_names_of_many_tools_are_forgotten() -> None:
-    """They do not fill the memory."""
+    """Names of many tools don't fill the memory."""
     follow = follow_of(LINES)
     sizes = []
     for i in range(300):
@@ -160,6 +160,6 @@ def test_names_of_many_tools_are_forgotten() -> None:
 
 @pytest.mark.parametrize(("size", "found"), [(64, True), (65, False)])
 def test_names_and_gaps_are_bounded(size: int, found: bool) -> None:
-    """Longer ones begin no argument."""
+    """Names and gaps beyond the limit start no argument."""
     for text in (f"Rome, {'x' * size}=3", f"Rome,{' ' * size}days=3"):
         assert bool(follow_of(CALLS).decided(text, 0)[1]) is found

@@ -1,4 +1,4 @@
-"""A short template that keeps all it is told, analysed once, and variants of it that do not."""
+"""A short, sound template, analysed once, and unsound variants."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def sound() -> Candidate:
 
 
 def changed(old: str, new: str, **fields: Any) -> Candidate:
-    """Return a template that writes something else than its format says."""
+    """Return a template whose output differs from its format."""
     assert old in SOURCE
     return replace(sound(), template=template_of(SOURCE.replace(old, new)), **fields)

@@ -1,4 +1,4 @@
-"""Formats that are broken in one place: each fails the check that is named, with no engine."""
+"""Formats with one error: each fails the expected check, even without an engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def entry(*parts) -> Break:
 
 
 def failed(template: ChatTemplate, change: Break, **how) -> list[str]:
-    """Return what fails of a template with its format changed; nothing may fail of its own."""
+    """Return the failed capabilities after a change of the format. The original format must pass."""
     assert verify(template, samples=2, **how).failed == ()
     report = verify(ChatTemplate(template._loaded, format=change(template.format)), samples=2, **how)
     return [finding.capability for finding in report.failed]
@@ -61,7 +61,7 @@ def no_engine(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", LAYOUT)
 def test_what_is_read_and_never_allowed_fails_without_an_engine(broken, no_engine):
-    """A reader takes other layout than the format's; its grammar does not, and forbids what the template writes."""
+    """The parser accepts unusual layout, but the grammar doesn't, so it rejects the template's own answers."""
     name, change = LAYOUT[broken]
     template = template_named(name)
     report = verify(ChatTemplate(template._loaded, format=change(template.format)), only=[GRAMMARS])
@@ -80,7 +80,7 @@ def test_what_is_read_and_never_allowed_fails_without_an_engine(broken, no_engin
     ],
 )
 def test_white_space_is_not_excused_by_a_template_that_trims(check, change):
-    """A template writes ` a` as it writes `a`; a format that reads ` a` where `a` is written fails all the same."""
+    """The template trims ` a` to `a`. A format that reads ` a` for the written `a` still fails."""
     assert failed(ChatTemplate.from_string(TRIMS), change, only=[check]) == [check]
 
 
@@ -105,5 +105,5 @@ def double_quotes(format: Format) -> Format:
     ],
 )
 def test_what_is_easily_misread_fails_its_check(name, change, check, capability):
-    """A format that misreads what its template writes is found by the check that is about this."""
+    """A format that misreads the template's output fails the check for this error."""
     assert capability in failed(template_named(name), change, only=[check])

@@ -1,4 +1,4 @@
-"""A template checked along all axes."""
+"""Verification of a template along all axes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def known(source=SOURCE):
 
 @cache
 def reported():
-    """Return the report on the sound template, and what was told on the way."""
+    """Return the report on the sound template, and the reported progress."""
     names: list[str] = []
     return verify(known(), samples=2, progress=names.append), names
 
@@ -71,7 +71,7 @@ def test_every_capability_is_told_when_it_is_done():
 
 
 def test_checks_can_be_made_one_by_one():
-    """A check that is named is made alone, and finds what it finds among all; history is left to a whole proof."""
+    """A named check runs alone with the same result. History is only part of a full verification."""
     (alone,) = (report := verify(known(), samples=2, only=["content"])).findings
 
     assert alone.capability == "content"
@@ -86,29 +86,29 @@ def found(report, capability):
 
 @pytest.mark.parametrize("axis", ["content", "strings", "null"])
 def test_so_many_answers_are_made_for_each_axis(axis):
-    """`samples` is the number of answers to each question that is asked."""
+    """`samples` is the number of answers for each question."""
     assert found(reported()[0], axis).total == 2
 
 
 @pytest.fixture
 def no_grammars(monkeypatch):
-    """Ask of no grammar, which takes longest."""
+    """Skip the grammar checks, which are the slowest."""
     monkeypatch.setattr(check, "check_grammars", lambda candidate, seed: iter(()))
 
 
 @pytest.mark.slow
 def test_ids_that_are_written_come_back(no_grammars):
-    """A call's id is read where the template writes it."""
+    """A call's id is parsed if the template writes it."""
     assert found(verify(known(SOURCE.replace(*IDS)), samples=0), "call ids").verdict is Verdict.PASSED
 
 
 def test_ids_that_are_not_written_are_skipped():
-    """Most templates write none."""
+    """Most templates write no ids."""
     assert found(reported()[0], "call ids").reason == "the template doesn't write them"
 
 
 def test_ids_that_are_not_read_fail(no_grammars):
-    """A format that reads no calls reads no ids."""
+    """A format without calls fails the check of ids."""
     template = known(SOURCE.replace(*IDS))
     wrong = ChatTemplate(template._loaded, format=replace(template.format, tools=CallSyntax(), tolerated=()))
     finding = found(verify(wrong, samples=0), "call ids")
@@ -140,7 +140,7 @@ def refusing(result: object) -> str:
     ],
 )
 def test_results_that_are_no_text_are_in_the_prompt(write, verdict) -> None:
-    """They fail as Python prints them, and where they are missing; a refusal is not checked."""
+    """A result written as Python prints it fails, and so does a missing one. A refusal is skipped."""
 
     class Written:
         def prepare(self, messages, *, tools):

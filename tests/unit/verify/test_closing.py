@@ -1,4 +1,4 @@
-"""Answers after a prompt that opens reasoning, where the history has none of it."""
+"""Answers after a prompt that opens reasoning, if the history doesn't show it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shown(empty: str, answer: Said) -> CutOut | None:
 
 @cases
 def test_what_the_prompt_opened_is_closed(empty: str, text: str) -> None:
-    """The answer closes the reasoning before it says anything, with the joint."""
+    """The answer closes the reasoning first, with the whitespace before the content."""
     closing = shown(empty, proof_answer(content="It rains."))
 
     assert closing
@@ -31,5 +31,5 @@ def test_what_the_prompt_opened_is_closed(empty: str, text: str) -> None:
 
 
 def test_reasoning_closes_itself() -> None:
-    """An answer that has reasoning goes on from the prompt as it is."""
+    """An answer with reasoning continues the prompt directly."""
     assert shown("", proof_answer(content="It rains.", reasoning="Let me look.")) is None

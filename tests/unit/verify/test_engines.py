@@ -1,4 +1,4 @@
-"""Questions to engines: is this answer accepted?"""
+"""Engines that check whether a grammar accepts an answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ANSWERS = [("ab", True), ("abab", True), ("é", True), ("", False), ("a", False)
 
 
 def test_what_is_installed():
-    """An engine is looked for, not imported."""
+    """`installed` finds an engine without importing it."""
     assert installed("json")
     assert not installed("no_such_engine")
 
@@ -19,13 +19,13 @@ def test_what_is_installed():
 @needs_llguidance
 @pytest.mark.parametrize(("text", "accepted"), ANSWERS)
 def test_lark(text, accepted):
-    """Llguidance takes whole answers: no beginning of one, and nothing after one."""
+    """Only whole answers are accepted by llguidance, without missing or additional text."""
     assert lark_reader('start: "ab"+ | "é"')(text) is accepted
 
 
 @needs_llguidance
 def test_a_lark_reader_is_asked_again():
-    """One question leaves no trace in the next."""
+    """Earlier calls of a reader don't affect later ones."""
     accepts = lark_reader('start: "ab"')
 
     assert [accepts("a"), accepts("ab"), accepts("b"), accepts("ab")] == [False, True, False, True]
@@ -33,7 +33,7 @@ def test_a_lark_reader_is_asked_again():
 
 @needs_llguidance
 def test_a_lark_grammar_that_is_refused():
-    """The engine's own words say why."""
+    """The error has the engine's own message."""
     with pytest.raises(ValueError, match="missing"):
         lark_reader("start: missing")
 
@@ -41,13 +41,13 @@ def test_a_lark_grammar_that_is_refused():
 @needs_xgrammar
 @pytest.mark.parametrize(("text", "accepted"), ANSWERS)
 def test_gbnf(text, accepted):
-    """Xgrammar takes whole answers of a grammar."""
+    """Only whole answers of a grammar are accepted by xgrammar."""
     assert gbnf_reader('root ::= "ab"+ | "é"')(text) is accepted
 
 
 @needs_xgrammar
 def test_structural_tag():
-    """Xgrammar takes whole answers of a structural tag."""
+    """Only whole answers of a structural tag are accepted by xgrammar."""
     accepts = tag_reader({"type": "structural_tag", "format": {"type": "const_string", "value": "ab"}})
 
     assert [accepts("ab"), accepts("a")] == [True, False]

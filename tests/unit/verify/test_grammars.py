@@ -16,14 +16,14 @@ from unrender.verify.grammars import check_grammars
 
 
 def judged(monkeypatch, read, engine="json"):
-    """Judge one dialect by a reader of the test's own."""
+    """Check one dialect with a reader of the test's own."""
     monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect(engine, "llama.cpp", read)})
     generated, _, own = check_grammars(sound(), 0)
     return generated, own
 
 
 def recorder(asked):
-    """Return a reader that takes every answer, and keeps it in a list."""
+    """Return a reader that accepts and records every answer."""
 
     def accepts(text):
         asked.append(text)
@@ -33,7 +33,7 @@ def recorder(asked):
 
 
 def test_what_is_generated_is_read():
-    """Two answers are generated for each request, and read back without a complaint; the finding says what was asked."""
+    """Two answers are generated for each request and parsed without an error. The finding lists the requests."""
     generated = next(check_grammars(sound(), 0))
 
     assert str(generated) == (
@@ -42,7 +42,7 @@ def test_what_is_generated_is_read():
 
 
 def test_a_dialect_whose_engine_is_not_there_is_skipped(monkeypatch):
-    """Nothing but the engine judges."""
+    """Only the engine can judge a dialect."""
     _, own = judged(monkeypatch, None, engine="no_such_engine")
 
     assert str(own) == "own: skipped: no_such_engine is not installed"
@@ -50,7 +50,7 @@ def test_a_dialect_whose_engine_is_not_there_is_skipped(monkeypatch):
 
 @pytest.mark.parametrize("error", [ValueError("line 3"), GrammarError("line 3")])
 def test_a_grammar_that_is_refused_fails(monkeypatch, error):
-    """An engine's error about a grammar is the finding."""
+    """An engine's error about a grammar is a failed finding."""
 
     def read(grammar):
         raise error
@@ -62,7 +62,7 @@ def test_a_grammar_that_is_refused_fails(monkeypatch, error):
 
 
 def test_generated_and_written_answers_are_accepted(monkeypatch):
-    """The engine is asked about the generated answers, and those that the template writes and the request allows."""
+    """The engine gets the generated answers, and the template's own answers that the request allows."""
     asked = []
 
     _, own = judged(monkeypatch, recorder(asked))
@@ -84,25 +84,25 @@ def test_generated_and_written_answers_are_accepted(monkeypatch):
 
 
 def test_an_answer_may_be_accepted_without_its_end(monkeypatch):
-    """An engine that stops at the end of turn never sees it."""
+    """An engine that stops at the end of turn never sees the end itself."""
     _, own = judged(monkeypatch, lambda grammar: lambda text: "<|end|>" not in text)
 
     assert own.verdict is Verdict.PASSED
 
 
 def test_an_answer_that_is_not_accepted_fails(monkeypatch):
-    """The shortest refused answer is the counterexample."""
+    """The shortest rejected answer is the counterexample."""
     _, own = judged(monkeypatch, lambda grammar: lambda text: "Rain" not in text)
 
     assert own.verdict is Verdict.FAILED
-    assert own.held == own.total - 8  # Two answers, where there are tools, one call at most, no call and no tools.
+    assert own.held == own.total - 8  # Two answers for each of: tools, one call at most, no call, no tools.
     assert own.counterexample.answer == "Rain is likely.<|end|>"
     assert own.counterexample.expected == "accepted, asked for tools"
     assert own.counterexample.found == "refused by the grammar"
 
 
 def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
-    """If analysis dropped calls, a call that the template writes is not an answer of the format."""
+    """If analysis dropped calls, the engine doesn't get the template's answers with calls."""
     asked = []
     monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect("json", "llama.cpp", recorder(asked))})
     format = replace(sound().format, tools=type(sound().format.tools)(), tolerated=())
@@ -114,7 +114,7 @@ def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
 
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
-    """One reason stands for all, and no engine is asked; a format fails, and a grammar made by hand may be right all the same."""
+    """All findings have the same reason, and no engine is used. A format fails; a handwritten grammar is skipped."""
 
     def sample(*_):
         raise GrammarError("no answer is short enough")
@@ -129,7 +129,7 @@ def test_a_request_that_has_no_grammar(monkeypatch, by_hand):
 
 @cases
 def test_a_generated_answer_that_is_not_read_fails(monkeypatch, written, found):
-    """A grammar that generates what the parser refuses, or takes for cut off, is not the format's."""
+    """A grammar fails if it generates text that the parser rejects or reads as cut off."""
     monkeypatch.setattr("unrender.turn.Turn.sample", lambda *_: written)
     generated = next(check_grammars(sound(), 0))
 

@@ -1,4 +1,4 @@
-"""Markers of generated answers that a template never writes there, and the liberties that count as written."""
+"""Markers in generated answers that the template never writes there, and variations that are allowed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def found(candidate: Candidate, text: str) -> str:
 
 @cases
 def test_a_liberty_counts_as_written(text):
-    """A grammar has layout, headers and empty parts that the template does not write for the same message."""
+    """A grammar may write layout, headers and empty parts that the template doesn't write."""
     assert found(sound(), text) == ""
 
 
 @cases
 def test_what_ends_reasoning_is_never_before_calls(text, marker):
-    """If calls are written inside reasoning, the end of reasoning begins content."""
+    """If calls are inside reasoning, the end of reasoning starts content."""
     assert found(Candidate.of(template_named("words-as-markers")), text).split(" ")[0].strip() == marker
 
 
 def test_a_marker_that_no_answer_has_is_found():
-    """A format whose calls end in a marker of its own is not the template's."""
+    """If the format's calls end in an unknown marker, the marker is reported."""
     tools = replace(sound().format.tools, call_end="<done>")
     candidate = replace(sound(), format=replace(sound().format, tools=tools, tolerated=()))
 

@@ -1,4 +1,4 @@
-"""Next turns compared with what a template writes behind answers, and whether it only appends."""
+"""Next turns compared with the text that a template writes after answers, and whether templates are append-only."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def told(source: str):
 
 
 def test_answers_of_all_kinds_are_extended():
-    """Content, thoughts and calls are followed by questions and results, from messages and from the prompt alone."""
+    """Content, reasoning and calls are followed by questions and results, from messages and from rendered prompts."""
     found = told(TAKES_TOOLS)
 
     assert (found.verdict, found.held, found.total) == (Verdict.PASSED, 24, 24)
 
 
 def test_a_wrong_text_behind_an_answer_is_shown(monkeypatch):
-    """The counterexample has what the template writes, and what was appended instead."""
+    """The counterexample has the template's text and the appended text."""
     extend = Turn.next
     monkeypatch.setattr(Turn, "next", lambda *given: replace(turn := extend(*given), prompt=turn.prompt + "\n"))
     found = told(SOURCE)
@@ -39,7 +39,7 @@ def test_a_wrong_text_behind_an_answer_is_shown(monkeypatch):
 
 
 def test_what_is_refused_is_no_failure(monkeypatch):
-    """A reason against a next turn is given, and nothing is compared."""
+    """If the next turn is refused, the reason is reported and nothing is compared."""
 
     def refuse(*given):
         raise ExtendError("nobody knows", "unproved")
@@ -54,7 +54,7 @@ def test_what_is_refused_is_no_failure(monkeypatch):
     ("source", "verdict", "why"), [(SOURCE, Verdict.PASSED, ""), (FORGETFUL, Verdict.FAILED, "thoughts: after user")]
 )
 def test_a_template_that_rewrites_is_told_with_a_conversation(source, verdict, why):
-    """The reason is the shortest conversation, and what changes in it."""
+    """The reason has the shortest conversation that is rewritten, and the kind of change."""
     found = check_append_only(ChatTemplate.from_string(source))
 
     assert found.verdict is verdict

@@ -1,4 +1,4 @@
-"""Response templates checked by transformers' own parser, on templates of our own."""
+"""Response templates checked by transformers' own parser, with our test templates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def own(name: str) -> ChatTemplate:
 
 @pytest.mark.parametrize("path", [path for path in TEMPLATES if path.stem not in REFUSED], ids=lambda path: path.stem)
 def test_transformers_read_what_we_read(path: Path) -> None:
-    """Every rendering is read into our message, apart from what the export says it leaves out."""
+    """Every rendering is parsed into our message, except for the losses that the export lists."""
     template = ChatTemplate.from_file(path)
 
     report = verify_export(template, template.response_template())
@@ -40,13 +40,13 @@ def test_transformers_read_what_we_read(path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_is_refused_stays_refused(name: str) -> None:
-    """An answer that no response template can express is an error, not a wrong response template."""
+    """If no response template can express an answer, the export is an error."""
     with pytest.raises(ExportError):
         own(name).response_template()
 
 
 def test_a_response_template_that_reads_otherwise_fails() -> None:
-    """A declared response template that closes calls elsewhere disagrees on calls, with a counterexample, and on no more."""
+    """A declared response template with a wrong end of calls fails only for calls, with a counterexample."""
     template = own("json-tags")
     declared = template.response_template().template
     calls = {**declared["fields"]["tool_calls"], "close_pattern": "</call>"}
@@ -61,7 +61,7 @@ def test_a_response_template_that_reads_otherwise_fails() -> None:
 
 
 def test_what_is_left_out_is_skipped() -> None:
-    """A capability that the export names as left out is not held against it."""
+    """A loss that the export lists isn't a failure."""
     template = own("tagged-repr")
 
     report = verify_export(template, template.response_template())
@@ -72,7 +72,7 @@ def test_what_is_left_out_is_skipped() -> None:
 
 
 def test_a_response_template_that_transformers_refuse_is_an_error() -> None:
-    """A pattern that does not compile is reported in the words of transformers."""
+    """The error for an invalid pattern has transformers' message."""
     broken = read_response_template({"start_anchor_pattern": "(", "fields": {"content": {}}})
 
     with pytest.raises(ExportError, match="transformers refuses it"):

@@ -1,4 +1,4 @@
-"""Prompts that begin with the prompt and the answer before them, and prompts that don't."""
+"""Prompts that extend the previous prompt and answer, and prompts that don't."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def told(candidate):
 
 
 def test_a_template_that_keeps_all_it_wrote():
-    """Prompt and answer are both kept after each kind of turn."""
+    """Prompt and answer are both unchanged after each kind of turn."""
     assert [finding.capability for finding in check_history(sound())] == KINDS
     assert told(sound()) == ["passed (2 of 2)"] * 4
 
 
 @cases
 def test_a_template_that_changes_what_it_wrote(old, new, verdicts):
-    """Text that is missing from the next prompt fails; a conversation that the template refuses is skipped."""
+    """Text that is missing from the next prompt fails. A conversation that the template rejects is skipped."""
     assert told(changed(old, new)) == verdicts
 
 
 def test_the_counterexample_shows_both_prompts():
-    """The counterexample has the text that was written before, and the text in its place."""
+    """The counterexample has the original text and its replacement."""
     candidate = changed("{%- if message.reasoning_content %}", "{%- if message.reasoning_content and loop.last %}")
     example = list(check_history(candidate))[1].counterexample
 

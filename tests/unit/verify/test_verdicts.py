@@ -24,7 +24,7 @@ UNSEEN = CapabilityFinding(capability="call ids", verdict=Verdict.SKIPPED, reaso
     ],
 )
 def test_a_finding_is_a_line(finding, line):
-    """The line has the verdict, a count where there is one, and a reason where there is one."""
+    """The line has the verdict, and a count and a reason if there are any."""
     assert str(finding) == line
 
 
@@ -35,12 +35,12 @@ def test_a_finding_is_a_line(finding, line):
         ((PASSED, FAILED), (), False, (FAILED,)),
         ((UNSEEN,), (), False, ()),
         ((), (), False, ()),
-        ((PASSED,), (FAILED,), True, ()),  # a history that changes is the template's affair
+        ((PASSED,), (FAILED,), True, ()),  # A template may rewrite the history.
         ((UNSEEN,), (PASSED,), False, ()),
     ],
 )
 def test_what_passed(findings, history, passed, failed):
-    """A report passes when something passed and nothing failed; the history does not count."""
+    """A report passes if a finding passed and none failed. The history doesn't count."""
     report = Report(findings=findings, history=history)
 
     assert report.passed is passed
@@ -59,7 +59,7 @@ def test_a_report_is_a_line_for_each_finding():
 
 
 def test_a_report_is_data():
-    """Everything is in the data, counterexamples with it."""
+    """The data is complete, including counterexamples."""
     data = Report(findings=(FAILED,), history=(UNSEEN,)).to_dict()
 
     assert (data["passed"], len(data["findings"]), len(data["history"])) == (False, 1, 1)

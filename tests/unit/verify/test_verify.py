@@ -1,4 +1,4 @@
-"""Verdicts on templates that keep what they promise, and on formats that do not fit them."""
+"""Verdicts on sound templates, and on formats that don't fit their templates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def verified(template, **changes):
 
 @cache
 def report_of(name):
-    """Return the report on one of our templates, which several tests read."""
+    """Return the report on one of our templates, which several tests use."""
     return verified(template_named(name))
 
 
@@ -45,7 +45,7 @@ def verdicts(findings):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "tagged-raw", "bracket-id", "python-calls", "channels", "bare-keys"])
 def test_sound_formats_pass(name):
-    """Nothing fails of a format that was derived from its template, and most of it can be observed."""
+    """A format derived from its template never fails, and most capabilities can be observed."""
     report = report_of(name)
 
     assert report.failed == ()
@@ -56,7 +56,7 @@ def test_sound_formats_pass(name):
 
 
 def test_a_quick_report_is_kept(tmp_path, monkeypatch):
-    """A later process reads the report on a derived format; a format that somebody gave is checked each time."""
+    """A later process reads the stored report on a derived format. A format passed by the caller is always checked."""
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
     template, asked = ChatTemplate.from_string(UNENDED), []
     given = ChatTemplate(template._loaded, format=replace(template.format, ignored=("<x>",)))
@@ -77,7 +77,7 @@ def test_a_quick_report_is_kept(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_wrong_call_syntax_fails():
-    """A format whose calls are written otherwise than the template writes them loses them, and the next turn."""
+    """A format with another call syntax loses the template's calls, and the next turn."""
     template = template_named("json-tags")
     tools = replace(template.format.tools, call_start="<other>", call_end="</other>")
 
@@ -89,7 +89,7 @@ def test_wrong_call_syntax_fails():
 
 
 def test_calls_that_are_read_as_text_fail():
-    """The template writes a call that was taken for content back as it was; that shows nothing."""
+    """Calls read as content fail, although the template would write the same text again."""
     template = template_named("json-tags")
 
     found = verdicts(verified(template, tools=CallSyntax(), tolerated=()).findings)
@@ -100,7 +100,7 @@ def test_calls_that_are_read_as_text_fail():
 
 
 def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
-    """A template that puts the last answer after the reasoning its prompt opens is asked for one that is not the last."""
+    """If a template writes the last answer for continuation, verification uses an earlier answer."""
     source = (
         "{% for m in messages %}{% if not (loop.last and m.role == 'assistant') %}"
         "<{{ m.role }}>{{ m.content.split('</think>')[-1] }}<end>{% endif %}{% endfor %}"
@@ -117,7 +117,7 @@ def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
 
 
 def test_second_turn_is_observed_only_with_calls():
-    """A template that writes no calls has no second turn to compare."""
+    """Without calls, there is no second turn to compare."""
     found = verdicts(report_of("plain").findings)
 
     assert found["second turn"] is Verdict.SKIPPED
@@ -125,7 +125,7 @@ def test_second_turn_is_observed_only_with_calls():
 
 @pytest.mark.slow
 def test_thinking_switch_is_tried_both_ways():
-    """Answers are parsed after the prompts that really open or close reasoning."""
+    """Answers are parsed after prompts that open or close reasoning."""
     template = ChatTemplate.from_string(SWITCHED)
 
     found = verdicts(verified(template).findings)
@@ -135,7 +135,7 @@ def test_thinking_switch_is_tried_both_ways():
 
 @pytest.mark.slow
 def test_wrong_prefill_fails():
-    """A format that takes the prompt's reasoning opener for a header does not know that reasoning is open."""
+    """A format that mistakes the prompt's reasoning marker for a header doesn't know that reasoning is open."""
     template = ChatTemplate.from_string(SWITCHED)
     turn = replace(template.format.turn, headers=("<|assistant|><think>", "<|assistant|><think></think>"))
 
@@ -144,7 +144,7 @@ def test_wrong_prefill_fails():
 
 @pytest.mark.slow
 def test_closers_are_not_cut_apart():
-    """Calls and content that end in different markers share no epilogue, though all markers end in one character."""
+    """Calls and content with different end markers share no end, although the last characters are the same."""
     found = verdicts(verified(ChatTemplate.from_string(UNENDED)).findings)
 
     assert found["content"] is found["tool calls"] is found["arrays"] is Verdict.PASSED
@@ -152,14 +152,14 @@ def test_closers_are_not_cut_apart():
 
 @pytest.mark.slow
 def test_markers_in_a_question_are_text():
-    """A question that spells out the format's markers changes nothing about the answer to it."""
+    """A question with the format's markers doesn't change how its answer is parsed."""
     assert verdicts(report_of("json-tags").findings)["markers in a question"] is Verdict.PASSED
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "python-calls", "tagged-raw"])
 def test_quotes_and_markers_inside_strings_are_text(name):
-    """Strings come back whatever they hold, and a format that reads other quotes than the template writes loses them."""
+    """Strings with any text are read back. A format with other quotes than the template's loses them."""
     template = template_named(name)
     syntax = template.format.tools
 
@@ -175,7 +175,7 @@ def test_quotes_and_markers_inside_strings_are_text(name):
 
 @pytest.mark.slow
 def test_changed_questions_are_skipped():
-    """A template that takes markers out of questions shows nothing about them."""
+    """If a template removes markers from questions, the check is skipped."""
     source = (TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8")
     stripping = source.replace(
         "<|{{ message.role }}|>{{ message.content }}",
@@ -191,7 +191,7 @@ def test_changed_questions_are_skipped():
 @pytest.mark.slow
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 def test_grammar_is_asked_of_its_engine():
-    """The Lark grammar accepts what the template writes, and a wrong format's grammar does not."""
+    """The Lark grammar accepts the template's output, and a wrong format's grammar rejects it."""
     template = template_named("json-tags")
     wrong = replace(template.format.reasoning, end="</thought>", empty="")
 
@@ -200,7 +200,7 @@ def test_grammar_is_asked_of_its_engine():
 
 
 def test_missing_engines_are_named():
-    """A dialect whose engine is not installed is skipped, and the engine is named."""
+    """A dialect without its engine is skipped, and the finding names the engine."""
     findings = [finding for finding in report_of("plain").findings if "not installed" in finding.reason]
 
     assert all(finding.verdict is Verdict.SKIPPED for finding in findings)
@@ -218,7 +218,7 @@ def test_missing_engines_are_named():
     ],
 )
 def test_history_extends_prompts_or_not(name, kind, verdict):
-    """A prompt that does not begin with the last one is found, and decides nothing about the format."""
+    """A prompt that doesn't extend the last one is reported, but the format still passes."""
     report = report_of(name)
 
     assert verdicts(report.history)[kind] is verdict
@@ -227,7 +227,7 @@ def test_history_extends_prompts_or_not(name, kind, verdict):
 
 @pytest.mark.parametrize("name", ["delimiter", "reminded"])
 def test_words_of_the_prompt_alone_refute_nothing(name):
-    """A prompt may begin a thought, or remind the model, in words that no history has: answers come after all of them."""
+    """A prompt may have text that the history lacks, such as a reminder. Answers come after it."""
     reminded = (
         "{% for m in messages %}<turn><{{ m.role }}>{{ m.content }}<end>{% endfor %}"
         "{% if add_generation_prompt %}<turn><system>Be brief.<end><turn><assistant>{% endif %}"
@@ -242,20 +242,20 @@ def test_words_of_the_prompt_alone_refute_nothing(name):
 
 @pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ x.y.z }}"])
 def test_nothing_fails_of_what_writes_nothing(source):
-    """A template that writes nothing has no capability to observe, and that is all."""
+    """If a template writes nothing, all capabilities are skipped."""
     assert not verify(ChatTemplate.from_string(source), samples=1).failed
 
 
 @pytest.mark.slow
 def test_same_seed_same_report():
-    """The same seed makes the same answers, and so the same report."""
+    """The same seed gives the same answers and report."""
     template = template_named("tagged-raw")
 
     assert verify(template, samples=2, seed=5) == verify(template, samples=2, seed=5)
 
 
 def test_diff_of_messages_shows_what_differs():
-    """Two messages differ in the parts that are not the same; made-up ids are not a difference."""
+    """The difference contains only the parts that differ, and ignores generated ids."""
     calls = [[{"id": id, "function": {"name": name, "arguments": "{}"}}] for id, name in (("a", "f"), ("b", "g"))]
     expected, found = (json.dumps({"content": "x", "tool_calls": it}) for it in calls)
 
@@ -268,7 +268,7 @@ def test_diff_of_messages_shows_what_differs():
 
 
 def test_diff_of_texts_shows_the_place():
-    """Two long texts are cut to the place where they part."""
+    """Long texts are shortened to the first difference."""
     expected, found = ("a" * 100 + middle + "b" * 100 for middle in ("X", "YY"))
 
     lines = list(diff(Counterexample(answer="", expected=expected, found=found, chunking="whole")))
@@ -278,7 +278,7 @@ def test_diff_of_texts_shows_the_place():
 
 @pytest.mark.slow
 def test_a_chat_template_brings_its_format_along():
-    """A loaded template is verified as it is, with the format that it was given, if any."""
+    """A loaded template is verified with its own format, or with the one that was passed."""
     template = template_named("json-tags")
     wrong = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja", format=replace(template.format, tools=CallSyntax()))
 
@@ -287,7 +287,7 @@ def test_a_chat_template_brings_its_format_along():
 
 
 def test_calls_whose_arguments_the_rendering_does_not_depend_on_neither_pass_nor_fail():
-    """A rendering that is the same whatever the arguments are doesn't show them."""
+    """If the rendering doesn't depend on the arguments, calls are skipped."""
     written = "{{- '<call>' ~ call.function.name ~ ' ' ~ (message.reasoning_content or 'so') ~ '</call>' }}"
     silent = UNENDED.replace(next(line for line in UNENDED.splitlines() if "'<call>'" in line), written)
     assert silent != UNENDED
@@ -324,5 +324,5 @@ NEVER_ASKS = beside(__file__, "never-asks.jinja")
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [ASKS_WITH_MORE, NEVER_ASKS])
 def test_an_answer_is_cut_out_where_headers_look_like_ends(source):
-    """A prefill that opens no reasoning leaves the answer whole, and so does an end of turn before which nothing asks."""
+    """The answer is complete, even after a prefill without reasoning, and an end of turn may look like a header."""
     assert verify(ChatTemplate.from_string(source), samples=2).failed == ()

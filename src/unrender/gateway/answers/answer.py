@@ -180,6 +180,7 @@ class Answer:
         """End the choice, and return its last events. The choice holds them if a broken call can be healed."""
         read_on = choice.broke
         if read_on:
+            await asyncio.to_thread(choice.heal, self.model.capabilities)
             return [] if choice.fits(self.limit) else [*choice.release(), *choice.finish()]
         last = choice.finish()
         return last if not choice.broke or await self._can_heal(choice) else choice.release()
@@ -251,6 +252,7 @@ class Answer:
             logprobs=ask.logprobs,
             headers=self.headers,
             messages=ask.messages,
+            wants_ids=ask.token_ids,
         )
 
     async def _all(self) -> AsyncGenerator[bytes, None]:

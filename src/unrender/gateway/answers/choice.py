@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import unrender
-from unrender.cache import kept
 from unrender.gateway.answers.turns import grammar_of
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
 from unrender.limits import MAX_ITEMS, MAX_TEXT
 from unrender.openai import Usage, message_of
+from unrender.token_ids import ChunkParser
 from unrender.types import Healing
 
 _HALF = "\ufffd"
@@ -29,12 +29,6 @@ _HALF = "\ufffd"
 _AFTER = 64
 """Maximum number of pieces to read after a call that will be healed, so that the complete answer is there if healing fails."""
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
-
-
-@kept(1_000)
-def _one_of(texts: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern with one group that matches any of the texts, the longest first. Without texts, the pattern never matches."""
-    return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})" if texts else r"((?!))")
 
 
 class Choice:
@@ -84,8 +78,8 @@ class Choice:
         self._scores: list[Mapping[str, Any]] = []
         """Log probabilities of all tokens."""
         self._texts: list[str] = []
-        self._ids_match = True
-        """True while the engine sends ids, and the text of each piece contains the piece's special tokens."""
+        self._chunks: ChunkParser | None = None
+        """The parser together with the engine's token ids. None if the engine doesn't send ids, or if a call was healed."""
         self._stops = _Stops(stop) if stop else None
         self._before: list[unrender.Event] = []
         """Events to return first: those of an open call in the prompt, or unsent events of a healed answer."""
@@ -157,30 +151,13 @@ class Choice:
         if not piece.text:
             return []
         self._texts.append(piece.text)
-        return self._unbroken(list(self._parsed(piece)), piece.tokens)
+        return self._unbroken(self._parsed(piece), piece.tokens)
 
-    def _parsed(self, piece: Piece) -> Iterator[unrender.Event]:
-        """Parse a piece. If the piece's special tokens are known, markers in ordinary text are treated as quotations.
-
-        If a piece contains both a special token and the same text in ordinary tokens, the parser isn't told which is which. Once the text
-        of a special token is missing, the parser gets all later pieces as plain text, too.
-        """
-        first = len(self._texts) == 1
-        self._ids_match = self._ids_match and (piece.special is not None or not first)
-        if piece.special is None or not self._ids_match:
-            yield from self.parser.feed(piece.text)
-            return
-        if first:
-            self.parser._quote_only("\0".join(piece.special.known))
-        spelled = _one_of(piece.special.known).split(piece.text)
-        self._ids_match = not Counter(piece.special.found) - Counter(spelled[1::2])
-        if piece.special.found and (*spelled[1::2],) != piece.special.found:
-            yield from self.parser.feed(piece.text)
-            return
-        # Without a special token in the piece, all of its text is ordinary.
-        for at, text in enumerate(spelled if piece.special.found else [piece.text]):
-            if text:
-                yield from self.parser.feed(text, special=at % 2 == 1)
+    def _parsed(self, piece: Piece) -> list[unrender.Event]:
+        """Parse a piece. If the piece's special tokens are known, markers in ordinary text are treated as quotations."""
+        if piece.special is not None and len(self._texts) == 1 and not self.resumed:
+            self._chunks = ChunkParser(self.parser, piece.special)
+        return self.parser.feed(piece.text) if self._chunks is None else self._chunks.feed(piece.text, piece.ids)
 
     def finish(self) -> list[unrender.Event]:
         """End the answer and return the last events. Later calls return no events."""
@@ -195,10 +172,19 @@ class Choice:
         if self._heals <= 0:
             return False
         self._heals -= 1
-        found = self._turn.heal(self.text, finish_reason=self.finish_reason, policy=self._policy)
+        self._healing = None
+        return self.heal(engine) and self.fits(limit)
+
+    def heal(self, engine: EngineCapabilities) -> bool:
+        """Return True if the broken call can be healed. After the text behind the error was read, its intact arguments are kept, too."""
+        reasons = [piece.finish for piece in self._after if piece.finish]
+        found = self._turn.heal(
+            self._read, finish_reason=reasons[-1] if reasons else self.finish_reason, policy=self._policy
+        )
         grammar = grammar_of(found, replace(engine, lazy=False)).grammar if found else None
-        self._healing = (found, grammar) if found and grammar else None
-        return self._healing is not None and self.fits(limit)
+        if found and grammar:
+            self._healing = (found, grammar)
+        return self._healing is not None
 
     def fits(self, limit: int | None) -> bool:
         """Return True if the rest of the broken call fits into the request's token limit."""
@@ -214,10 +200,10 @@ class Choice:
         if self._unhealed is None:
             self._unhealed = vars(self).copy()
             self.healings = [*self.healings, (found.name, False)]
-        kept = self.text[: found.cut]
+        kept = self._read[: found.cut]
         self.parser = self._turn.parser(policy=self._policy)
         self._before = [*self._before, *_untold(self.parser.feed(kept), self._own or [])]
-        self._texts, self._broke, self._after, self._ids_match, self._finished = [kept], None, [], False, False
+        self._texts, self._broke, self._after, self._chunks, self._finished = [kept], None, [], None, False
         self.finish_reason = self.usage = None
         self.resumed = True
         return found.turn, grammar
@@ -259,6 +245,11 @@ class Choice:
     def text(self) -> str:
         """Engine output so far."""
         return "".join(self._texts)
+
+    @property
+    def _read(self) -> str:
+        """Engine output so far, with the text after a broken call."""
+        return self.text + "".join(piece.text for piece in self._after)
 
     @property
     def outcome(self) -> Outcome:

@@ -34,7 +34,6 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
 from unrender.grammar import conforms
 from unrender.limits import MAX_ITEMS, MAX_MESSAGES, MAX_STORED
-from unrender.schema.reader import read_schema
 from unrender.types import Healing
 
 _WHOLE = ("structural_tag", "lark")
@@ -394,7 +393,6 @@ class Turns:
     def _keyed(self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None) -> tuple[Turn, Origin, Hashable | None]:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
         turn, origin = self._turn(ask, shelf, engine.images)
-        _check_schema(turn)
         _check_media(turn, engine)
         if ask.token_ids and (turn.media or not engine.token_ids):
             what = "with images" if engine.token_ids else "by the engine"
@@ -407,15 +405,6 @@ class Turns:
             origin = replace(origin, weight=weight_of(turn))
         due = engine.dialect and self._constrained(turn, engine)
         return turn, origin, _key(turn, engine) if due else None
-
-
-def _check_schema(turn: Turn) -> None:
-    """Raise `Failure` for a response format whose schema is invalid, as OpenAI's API does."""
-    if turn.request.response_schema is not None:
-        try:
-            read_schema(turn.request.response_schema)
-        except GrammarError as error:
-            raise invalid(f"response_format: invalid schema: {error}", param="response_format") from error
 
 
 def _check_media(turn: Turn, engine: EngineCapabilities) -> None:

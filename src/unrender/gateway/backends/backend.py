@@ -71,15 +71,8 @@ class Job:
     """The conversation in OpenAI's format. Only the sampler uses this field."""
     prompt_ids: Sequence[int] | None = None
     """Token ids of the prompt, for engines that accept them; None to send text."""
-
-
-class SpecialTokens(NamedTuple):
-    """The special tokens in a piece."""
-
-    known: frozenset[str]
-    """Markers and stop strings of the format that are a single token of the model."""
-    found: tuple[str, ...]
-    """Special tokens in the piece, in order."""
+    wants_ids: bool = False
+    """True if the client asks for the token ids of the prompt and the answer."""
 
 
 class Piece(NamedTuple):
@@ -98,8 +91,8 @@ class Piece(NamedTuple):
     """True if the next piece has already been received, so this piece's frames may wait for it."""
     ids: tuple[int, ...] = ()
     """Token ids of the piece, if the engine sends them."""
-    special: SpecialTokens | None = None
-    """Special tokens of the piece; None if the engine doesn't send ids."""
+    special: Mapping[int, str] | None = None
+    """Texts of the format's markers and stop strings that are a single token of the model, by id; None if the engine doesn't send ids."""
     prompt_ids: tuple[int, ...] = ()
     """Token ids of the prompt, in the first piece, if they are known."""
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, SpecialTokens
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score, scored_item
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
@@ -78,16 +78,15 @@ class Completions(HttpEngine):
         for choice in data.listed("choices"):
             if choice.get("finish_reason") == "abort":
                 raise EngineError("the engine aborted the request", where=self._where)
-            text, ids = choice.text("text"), choice.get("token_ids")
+            text, ids = choice.text("text"), choice.ids("token_ids")
             # vLLM lists the ids of a piece. For other engines, a piece counts as one token. Even a piece without text may contain a token,
             # which is then part of a character.
-            tokens = len(ids) if isinstance(ids, list) else int(bool(text))
+            tokens = int(bool(text)) if ids is None else len(ids)
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
-            known = tuple(ids) if isinstance(ids, list) and all(map(_is_id, ids)) else ()
-            asked = choice.get("prompt_token_ids")
-            prompt = tuple(asked) if isinstance(asked, list) and all(map(_is_id, asked)) else ()
-            finish = choice.ending("finish_reason")
-            found.append(Piece(text, tokens, finish, None, logprobs, ids=known, prompt_ids=prompt))
+            prompt, finish = choice.ids("prompt_token_ids"), choice.ending("finish_reason")
+            found.append(
+                Piece(text, tokens, finish, None, logprobs, ids=tuple(ids or ()), prompt_ids=tuple(prompt or ()))
+            )
         if isinstance(data.get("usage"), dict):
             usage = Usage(
                 prompt_tokens=data.number("usage", "prompt_tokens"),
@@ -183,27 +182,14 @@ class VLLM(Completions):
                 async for piece in pieces:
                     yield piece
             return
-        prompt, special = await self._prompt_ids.of(job.turn), await self._prompt_ids.special(job.turn)
-        known = frozenset(special.values())
-        texts: list[str] = []
-        ids: list[int] = []
-        finished = False
         try:
-            async with aclosing(super().generate(replace(job, prompt_ids=prompt))) as pieces:
+            async with aclosing(self._prompt_ids.generated(job, super().generate)) as pieces:
                 async for piece in pieces:
-                    texts.append(piece.text)
-                    ids += piece.ids
-                    finished = finished or bool(piece.finish)
-                    found = tuple(special[id] for id in piece.ids if id in special)
-                    yield piece._replace(
-                        special=SpecialTokens(known, found) if piece.ids else None, prompt_ids=tuple(prompt)
-                    )
+                    yield piece
         except EngineError as error:
             if error.status == 404:  # The engine was probably restarted with a release that lacks this path.
                 self._takes_ids = None
             raise
-        if finished and ids:
-            await self._prompt_ids.keep(job.turn, prompt, "".join(texts), ids)
 
     async def _ids_taken(self) -> bool:
         """Return True if the engine returns text for token ids. The result is cached.
@@ -268,15 +254,7 @@ class VLLM(Completions):
 
     async def _tokens_of(self, text: str) -> list[int]:
         """Return the ids of a text. Raises `EngineError` for an invalid response."""
-        ids = (await self._tokenized(text)).get("tokens")
-        if not isinstance(ids, list) or not all(map(_is_id, ids)):
-            where = f"{self._connection.url}{_TOKENIZE}"
-            raise EngineError(f"tokens: expected a list of token ids, found {ids!r:.80}", where=where)
-        return ids
-
-
-def _is_id(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**32
+        return (await self._tokenized(text)).given_ids("tokens")
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 
@@ -36,6 +38,8 @@ _END = 0.02
 """Maximum time to wait for the end of a response after the final event, in seconds. Only then, the connection can be used again."""
 _QUICK = aiohttp.ClientTimeout(total=10)
 """Timeout for all requests except those that generate answers."""
+_PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=10)
+"""Timeout for requests that generate answers. `idle_timeout` limits their silence."""
 
 
 Reader = Callable[[bytes], tuple[list[Piece], bool]]
@@ -49,7 +53,7 @@ class Connection:
         self.url: str = url.rstrip("/")
         self._key = key
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_timeout)
+        self._idle = idle_timeout
         self._session: aiohttp.ClientSession | None = None
         """Keeps connections open for the next request, since opening one costs as much as a short answer."""
         self._fresh: aiohttp.ClientSession | None = None
@@ -62,11 +66,15 @@ class Connection:
 
         Lines that were received together are yielded as one list.
         """
-        async with self._request(path, body, headers, self._timeout) as response:
+        async with (
+            self._request(path, body, headers, idle=self._idle) as response,
+            _Silence(response.content, self._idle) as silence,
+        ):
             # A line may arrive in thousands of reads. Joining the parts after each read would copy the line thousands of times.
             rest: list[bytes] = []  # an unfinished line, joined once
             size, mark = 0, _BYTE_ORDER_MARK
             while chunk := await response.content.readany():
+                silence.since = math.inf
                 rest.append(chunk)
                 size += len(chunk)
                 if b"\n" in chunk:
@@ -79,12 +87,14 @@ class Connection:
                 # The limit applies to one line, not to the answer: `size` counts only the unfinished line.
                 if size > MAX_LINE:
                     raise EngineError(f"expected lines of at most {MAX_LINE} bytes", where=f"{self.url}{path}")
+                silence.since = time.monotonic()
             if size:
                 yield [b"".join(rest)]
 
     async def json(self, path: str, body: Mapping[str, Any] | None = None, *, generates: bool = False) -> Any:
         """Return the JSON of a short response. Raises `EngineError`. With `generates`, the response may take as long as an answer."""
-        async with self._request(path, body, None, self._timeout if generates else _QUICK) as response:
+        idle = self._idle if generates else None
+        async with self._request(path, body, idle=idle) as response, asyncio.timeout(idle):
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
@@ -122,13 +132,18 @@ class Connection:
         path: str,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: aiohttp.ClientTimeout = _QUICK,  # noqa: ASYNC109 - passed to aiohttp
+        *,
+        idle: float | None = None,
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        """Send a request, and yield the response. `idle` is the maximum time until the response starts, if the engine generates."""
         where, response = f"{self.url}{path}", None
         own = {**self._headers, **(headers or {})}
         try:
             method = "GET" if body is None else "POST"
-            async with await self._sent(method, where, json=body, headers=own, timeout=timeout) as response:
+            async with asyncio.timeout(idle):
+                timeout = _QUICK if idle is None else _PATIENT
+                response = await self._sent(method, where, json=body, headers=own, timeout=timeout)
+            async with response:
                 if response.status != 200:
                     said = f"{response.status} {_reason(await response.content.read(MAX_LINE))}"
                     raise EngineError(
@@ -146,6 +161,32 @@ class Connection:
             begun = response is not None and bool(response.content.total_bytes)
             said = "the engine closed the stream" if response else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
+
+
+class _Silence:
+    """Ends the reading of a response that sends nothing for `seconds`.
+
+    It has one timer per response. `aiohttp` would set a timer for each chunk, which costs more than reading the chunk.
+    """
+
+    def __init__(self, content: aiohttp.StreamReader, seconds: float) -> None:
+        self.since: float = time.monotonic()
+        """Time since which the next chunk is awaited; infinity while none is awaited."""
+        self._content, self._seconds = content, seconds
+
+    async def __aenter__(self) -> Self:
+        self._check()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        left = self._seconds - max(time.monotonic() - self.since, 0.0)
+        if left <= 0:
+            self._content.set_exception(TimeoutError())
+            return
+        self._timer = asyncio.get_running_loop().call_later(left, self._check)
 
 
 def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
@@ -284,6 +325,20 @@ class Said(dict[str, Any]):
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
+
+    def ids(self, name: str) -> list[int] | None:
+        """Return the token ids in the field `name`, or None if it is absent or has other values."""
+        found = self.get(name)
+        valid = isinstance(found, list) and all(type(id) is int and 0 <= id < 2**32 for id in found)
+        return found if valid else None
+
+    def given_ids(self, name: str) -> list[int]:
+        """Return the token ids in the field `name`. Raises `EngineError` if it is absent or has other values."""
+        found = self.ids(name)
+        if found is None:
+            said = f"{name}: expected a list of token ids, found {self.get(name)!r:.80}"
+            raise EngineError(said, where=self._where)
+        return found
 
     def ending(self, name: str) -> str | None:
         """Return the finish reason in the field `name`, as in `Piece.finish`; None before the end."""

@@ -9,13 +9,14 @@ they are complete.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
 from unrender import TemplateError
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineError, Job, Piece, free_cores
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, scored_item
+from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
 from unrender.rendering.loading import LoadedTemplates
@@ -58,12 +59,20 @@ class LlamaServer(HttpEngine):
         self._process = process
         self._bos: str | None = None
         """BOS token that the engine adds to every prompt; None before the first request."""
+        self._prompt_ids = PromptIds(self._tokens_of, strips_stop=True)
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """Features of llama-server, including lazy GBNF grammars."""
         sampling = frozenset(LLAMA_SAMPLING)
-        return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=sampling, images="marked")
+        return EngineCapabilities(
+            dialect="gbnf", lazy=True, logprobs=True, token_ids=True, sampling=sampling, images="marked"
+        )
+
+    def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Return the engine's output. If the client wants token ids, a prompt reuses the exact ids that were sampled before."""
+        generate = super().generate
+        return self._prompt_ids.generated(job, generate) if job.wants_ids else generate(job)
 
     async def templates(self) -> LoadedTemplates:
         """Return the chat template of the loaded model. Raises `EngineError` or `TemplateError`."""
@@ -99,8 +108,8 @@ class LlamaServer(HttpEngine):
         text, listed = data.text("content"), [] if top is None else data.listed("completion_probabilities")
         logprobs = tuple([token for item in listed for token in _token(item, top or 0)])
         if not data.get("stop"):
-            ids = data.get("tokens")
-            return Piece(text, len(ids) if isinstance(ids, list) else int(bool(text)), None, None, logprobs)
+            ids = data.ids("tokens")
+            return Piece(text, int(bool(text)) if ids is None else len(ids), None, None, logprobs, ids=tuple(ids or ()))
         usage = Usage(
             prompt_tokens=data.number("tokens_evaluated"),
             completion_tokens=data.number("tokens_predicted"),
@@ -125,8 +134,12 @@ class LlamaServer(HttpEngine):
         tokens = (await self._query("/tokenize", {"content": text, "add_special": False})).get("tokens")
         return len(tokens) if isinstance(tokens, list) else None
 
+    async def _tokens_of(self, text: str) -> list[int]:
+        """Return the ids of a text. Raises `EngineError` for an invalid response."""
+        return (await self._query("/tokenize", {"content": text, "add_special": False})).given_ids("tokens")
+
     async def _body(self, job: Job) -> dict[str, Any]:
-        prompt: Any = await self._prompt(job.turn.prompt)
+        prompt: Any = await self._prompt(job.turn.prompt) if job.prompt_ids is None else job.prompt_ids
         if job.turn.media:
             # Use the server's own placeholder for images, a random text that is chosen at startup. Older servers use a fixed one.
             mark = (await self._query("/props")).text("media_marker") or "<__media__>"

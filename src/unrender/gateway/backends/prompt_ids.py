@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from hashlib import blake2b
 
 from unrender import Turn
+from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.limits import MAX_FILE
 
 _SIZE = 4
@@ -20,16 +23,50 @@ _SIZE = 4
 
 
 class PromptIds:
-    """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS."""
+    """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS.
 
-    def __init__(self, tokenize: Callable[[str], Awaitable[list[int]]], *, most: int = MAX_FILE // _SIZE) -> None:
+    `strips_stop` is True for an engine that removes the stop string from the text, but not from the ids.
+    """
+
+    def __init__(
+        self,
+        tokenize: Callable[[str], Awaitable[list[int]]],
+        *,
+        most: int = MAX_FILE // _SIZE,
+        strips_stop: bool = False,
+    ) -> None:
         self._tokenize = tokenize
+        self._strips_stop = strips_stop
         self._most = most
         self._count = 0
         self._kept: OrderedDict[bytes, array[int]] = OrderedDict()
         """Ids by the digest of their text, ordered by last use."""
         self._single: dict[str, int | None] = {}
         """Id of each text that is a single token; None for a text of several tokens."""
+
+    async def generated(
+        self, job: Job, generate: Callable[[Job], AsyncGenerator[Piece, None]]
+    ) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of `generate` for a job whose prompt is given as ids. The ids of a finished answer are stored.
+
+        Raises `EngineError` if the client asks for ids, and the engine returns none.
+        """
+        prompt, special = await self.of(job.turn), await self.special(job.turn)
+        texts: list[str] = []
+        ids: list[int] = []
+        finished = False
+        async with aclosing(generate(replace(job, prompt_ids=prompt))) as pieces:
+            async for piece in pieces:
+                # Some engines send the token that ends an answer without its text.
+                text = piece.text or "".join(special[id] for id in piece.ids if id in special)
+                texts.append(text)
+                ids += piece.ids
+                finished = finished or bool(piece.finish)
+                yield piece._replace(text=text, special=special if piece.ids else None, prompt_ids=tuple(prompt))
+        if job.wants_ids and any(texts) and not ids:
+            raise EngineError("expected the token ids of the answer, found none; the engine may be too old")
+        if finished and ids:
+            await self.keep(job.turn, prompt, "".join(texts), ids)
 
     async def of(self, turn: Turn) -> list[int]:
         """Return the ids of a turn's prompt."""
@@ -53,9 +90,11 @@ class PromptIds:
         """Store the ids of a finished answer, unless the last token may contain more text than the answer."""
         # The ids may contain more than the text, because an engine cuts the text after a stop string, but not the token: the token `END.`
         # leaves the text `END`.
-        for stop in turn.stop:
-            if text.endswith(stop) and await self._id(stop) != ids[-1]:
-                return
+        last = {stop: await self._id(stop) for stop in turn.stop}
+        if any(text.endswith(stop) and id != ids[-1] for stop, id in last.items()):
+            return
+        if self._strips_stop and None in last.values() and ids[-1] not in await self.special(turn):
+            return
         key = _digest(turn.prompt + text)
         self._count -= len(self._kept.pop(key, ()))
         self._kept[key] = array("I", [*prompt, *ids])

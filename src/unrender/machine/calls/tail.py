@@ -496,13 +496,13 @@ class TailReader(ObjectReader):
     def _was_cut_off(self) -> bool:
         """Return whether a call with complete arguments was cut off at the end of the output.
 
-        Engines strip the marker that stopped the model, and models that omit the start marker also omit the end marker. Otherwise, a call
-        is complete only after an end marker, or after the closing fence or bracket around its arguments.
+        Engines strip the marker that stopped the model, and report why it stopped. Models that omit the start marker also omit the end
+        marker. Otherwise, a call is complete only after an end marker, or after the closing fence or bracket around its arguments.
         """
         machine, closers = self.machine, self.view.closers
         if self._limited():
             return True
-        if machine.closed or not closers or closers[0] in self.view.stripped:
+        if machine.closed or machine.stopped or not closers or closers[0] in self.view.stripped:
             return False
         ended = machine.call is not None and machine.call.ended
         return not (machine.loose or ended)

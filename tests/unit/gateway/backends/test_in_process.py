@@ -209,3 +209,48 @@ def test_file_that_is_no_model_is_named(tmp_path):
 
     with pytest.raises(Failure, match=r"bad\.gguf"):
         served(backend="gguf", path=str(path))
+
+
+def test_a_client_gets_the_ids_that_were_sampled(model, gguf):
+    """A loop that has only an OpenAI client: each prompt begins with the ids of the last prompt and answer, and they are the engine's."""
+    growing = replace(model, turns=replace(model.turns, extend="required", thoughts="all"))
+    messages, previous, row, answers = list(HELLO), {}, [], []
+    request = {
+        "tools": [TOOL],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "logprobs": True,
+        "extra_body": {"return_token_ids": True},
+    }
+
+    from serving import openai_client  # noqa: PLC0415
+
+    from unrender.gateway import app  # noqa: PLC0415
+
+    async def loop():
+        client: Any = openai_client(app([growing]))
+        for _ in range(3):
+            for seed in range(6):
+                completion = await client.chat.completions.create(
+                    model="m", messages=messages, max_tokens=250, seed=seed, metadata=previous, **request
+                )
+                (choice,) = completion.choices
+                if choice.finish_reason != "length":
+                    break
+            assert completion.prompt_token_ids[: len(row)] == row
+            assert len(choice.logprobs.content) == len(choice.token_ids) == completion.usage.completion_tokens
+            row[:] = completion.prompt_token_ids + choice.token_ids
+            answers.append(choice.token_ids)
+            (call,) = choice.message.tool_calls
+            messages.append(choice.message.model_dump(exclude_none=True))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": "<|end|> sunny"})
+            previous.update(previous_completion_id=completion.id)
+        return await growing.backend._query("/detokenize", {"tokens": row})
+
+    whole = released(model, loop())["content"]
+    assert whole.count("<tool_call>") == 3
+    assert all(row[at : at + len(ids)] == ids for ids in answers for at in [_place(row, ids)])
+
+
+def _place(row, ids):
+    return next(at for at in range(len(row)) if row[at : at + len(ids)] == ids)

@@ -220,6 +220,23 @@ def test_ids_are_kept_within_their_bound():
     assert asyncio.run(act(3)) == encoded(following.prompt)[:2]
 
 
+@pytest.mark.parametrize(("stop", "last", "kept"), [("END.", 9, False), ("END.", SPECIAL[STOP], True), (STOP, 9, True)])
+def test_ids_of_a_stripped_stop_are_not_reused(stop, last, kept):
+    """If an engine strips a stop string of several tokens from the text, the ids contain more than the text."""
+    turn = replace(TURN, format=replace(TURN.format, turn=replace(TURN.format.turn, end=stop, ends=())))
+
+    async def act():
+        async def tokenize(text):
+            return encoded(text)
+
+        ids = PromptIds(tokenize, strips_stop=True)
+        await ids.keep(turn, [7], "Fine.", [8, last])
+        return bool(ids._kept)
+
+    assert turn.stop == (stop,)
+    assert asyncio.run(act()) is kept
+
+
 JSON = '\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n'
 CALL = [(SPECIAL["<tool_call>"], "<tool_call>"), (1, JSON), (SPECIAL["</tool_call>"], "</tool_call>")]
 SPELLED = [(3, "<tool"), (4, "_call>"), (1, JSON), (5, "</tool_call>")]

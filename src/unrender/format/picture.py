@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unrender.analysis import Evidence
-from unrender.conversation.capabilities import Capabilities
-from unrender.format import (
+from unrender.format.parts import (
+    MARKERS,
     Arguments,
     CallSyntax,
     Content,
-    Format,
     Part,
     Reasoning,
     ReasoningMode,
@@ -21,7 +19,10 @@ from unrender.format import (
     ToolMode,
     TurnTexts,
 )
-from unrender.format.parts import MARKERS
+from unrender.printable import Line, lines_of, rows_of
+
+if TYPE_CHECKING:
+    from unrender.format import Format
 
 _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY: "key", Slot.VALUE: "value"}
 
@@ -36,13 +37,11 @@ class PicturePiece:
     """Path of the field in the format, e.g. `tools.separator`. The part's evidence has the same path."""
 
 
-def pictures(
-    format_: Format, capabilities: Capabilities, evidence: Iterable[Evidence] = ()
-) -> list[tuple[PicturePiece, ...]]:
+def pictures(format_: Format, *, together: bool = True, with_call: str = "") -> list[tuple[PicturePiece, ...]]:
     """Return sample answers as sequences of parts.
 
-    Usually, there's one answer with content and a call. If the template doesn't render content and calls together, there's one answer with
-    content and one with a call. If calls are followed by a different end of turn, that text is taken from `evidence`.
+    Usually, there's one answer with content and a call. If the template doesn't render content and calls `together`, there's one answer with
+    content and one with a call. `with_call` is a rendered answer with a call: if it ends with another end of turn, that end is shown after calls.
     """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
@@ -53,19 +52,18 @@ def pictures(
     to_tools = _marker(getattr(turn, before), f"turn.{before}")
     if format_.tools.mode is ToolMode.NONE:
         ways = [[*to_content, *said]]
-    elif not capabilities.supports_content_with_calls:
+    elif not together:
         ways = [[*to_content, *said], [*to_tools, *called]]
     elif turn.tools_first:
         ways = [[*to_tools, *called, *_marker(turn.tools_to_content, "turn.tools_to_content"), *said]]
     else:
         ways = [[*to_content, *said, *_marker(turn.content_to_tools, "turn.content_to_tools"), *called]]
-    ended = _end_of_calls(turn, evidence)
+    ended = _end_of_calls(turn, with_call or turn.end)
     return [(*thought, *way, *(ended if way[-1:] == called[-1:] else _marker(turn.end, "turn.end"))) for way in ways]
 
 
-def _end_of_calls(turn: TurnTexts, evidence: Iterable[Evidence]) -> list[PicturePiece]:
+def _end_of_calls(turn: TurnTexts, written: str) -> list[PicturePiece]:
     """Return the end of turn after calls, which may differ from the one after content, e.g. `<wait>` in `<call>f</call><wait>`."""
-    written = next((found.right.text for found in evidence if found.part == "tools.mode"), turn.end)
     usual = bool(turn.end) and written.endswith(turn.end)
     other = "" if usual else next(filter(written.endswith, turn.ends), "")
     return list(_marker(other, "turn.ends") if other else _marker(turn.end, "turn.end"))
@@ -147,11 +145,11 @@ _CALLS: Mapping[ToolMode, str] = {
 }
 
 
-def reasoning_in_words(format: Format, capabilities: Capabilities) -> str:
-    """Return a description of a format's reasoning, with the template variables that turn it off."""
+def reasoning_in_words(format: Format, off: Iterable[tuple[str, Any]] = ()) -> str:
+    """Return a description of a format's reasoning, with the template variables that turn it `off`."""
     reasoning = format.reasoning
     written = _REASONING[reasoning.mode].format(start=inline(reasoning.start), end=inline(reasoning.end))
-    switches = ", ".join(f"{name}={json.dumps(value)}" for name, value in capabilities.thinking_off)
+    switches = ", ".join(f"{name}={json.dumps(value)}" for name, value in off)
     return written + (f"; {switches} turns it off" if switches else "")
 
 
@@ -170,3 +168,25 @@ def calls_in_words(format: Format) -> str:
 def inline(text: str) -> str:
     """Return a marker on one line, without the whitespace around it."""
     return text.strip().replace("\n", "↵")
+
+
+def format_rows(format: Format, off: Iterable[tuple[str, Any]] = ()) -> dict[str, str]:
+    """Return a description of a format by topic. `off` are the template variables that turn reasoning off."""
+    more = len(format.tolerated)
+    rows = {
+        "Reasoning": reasoning_in_words(format, off),
+        "Tool calls": calls_in_words(format),
+        "Stop at": " ".join(map(inline, format.turn.all_ends)) or "the end of the sequence",
+        "Keep tokens": " ".join(format.preserved_tokens) or "none",
+        "Also parsed": f"{more} more call syntax{'es' * (more > 1)}" if more else "",
+    }
+    return {topic: text for topic, text in rows.items() if text}
+
+
+def format_page(format: Format) -> Iterator[Line]:
+    """Yield a sample answer, with «…» around the model's own text, and a description by topic."""
+    for row in pictures(format):
+        shown = [(it.text if it.role == "marker" else f"«{it.text}»", it.role) for it in row]
+        yield from lines_of(shown)
+    yield []
+    yield from rows_of(format_rows(format).items())

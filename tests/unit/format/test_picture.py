@@ -8,9 +8,8 @@ import pytest
 from vendor import vendor_templates
 
 from unrender import ChatTemplate
-from unrender.analysis import Capabilities
-from unrender.explain.picture import pictures
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
+from unrender.format.picture import pictures
 
 PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
 
@@ -21,7 +20,7 @@ def test_an_answer_is_its_markers_and_slots_in_order():
         turn=TurnTexts(end="<end>", reasoning_to_content="\n"),
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
     )
-    (row,) = pictures(made, Capabilities())
+    (row,) = pictures(made)
 
     assert [(piece.text, piece.role, piece.field) for piece in row] == [
         ("<r>", "marker", "reasoning.start"),
@@ -40,7 +39,7 @@ def test_calls_end_as_they_were_seen_to_end():
         "{{ c.function.arguments | tojson }}</call>{% endfor %}{{ '<wait>' if m.tool_calls else '<end>' }}{% endfor %}"
     )
     template = ChatTemplate.from_string(source, cache=False)
-    (row,) = pictures(template.format, template.capabilities, template.analysis.evidence)
+    (row,) = template.analysis._pictures()
 
     assert (row[-1].text, row[-1].field) == ("<wait>", "turn.ends")
 
@@ -49,7 +48,7 @@ def test_calls_end_as_they_were_seen_to_end():
 def test_every_part_names_a_field_of_the_format(path):
     """For any template, the fields in a picture exist and contain the marker."""
     template = ChatTemplate.from_file(path)
-    rows = pictures(template.format, template.analysis.capabilities, template.analysis.evidence)
+    rows = template.analysis._pictures()
 
     assert rows
     for piece in (piece for row in rows for piece in row if piece.role == "marker"):

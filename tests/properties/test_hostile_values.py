@@ -1,0 +1,62 @@
+"""If the grammar accepts a value made of the format's own markers, the parser returns exactly this value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from properties.families import FAMILIES, TOOLS, Family
+
+from unrender import Turn
+from unrender.answer.build import own_calls
+from unrender.answer.encode import encode_calls
+from unrender.answer.nodes import Calls, Marker
+from unrender.dialects.remainder import Remainder
+from unrender.types import Request
+
+CALLED = [family for family in FAMILIES if own_calls(family.format) is not None]
+each_family = pytest.mark.parametrize("family", CALLED, ids=lambda family: family.name)
+
+
+def parts_of(calls: Calls) -> list[str]:
+    """Return the markers of a call syntax, and their prefixes and suffixes, split at word boundaries."""
+    elements = (calls.call_open, calls.call_close, *calls.function, *calls.arguments.entry, calls.arguments.close)
+    markers = [element.core for element in elements if isinstance(element, Marker) and len(element.core) > 1]
+    found = dict.fromkeys(markers)
+    for text in markers:
+        borders = [at for at in range(1, len(text)) if not (text[at - 1].isalnum() and text[at].isalnum())]
+        found |= dict.fromkeys(piece for at in borders for piece in (text[:at], text[at:]) if len(piece) > 1)
+    return [*found]
+
+
+def hostile_values(calls: Calls) -> Iterator[str]:
+    """Yield values that consist of parts of markers, alone and beside other text."""
+    for part in parts_of(calls):
+        yield from (part, f"x{part}", f"{part}x", f"a\n{part}\nb")
+
+
+@each_family
+def test_accepted_values_are_read_back(family: Family) -> None:
+    """The parser returns each value that the grammar accepts. Rejected values aren't generated."""
+    turn = Turn(prompt=family.prompt, request=Request(tools=TOOLS), format=family.format)
+    calls = own_calls(family.format)
+    assert calls is not None
+    remainder = Remainder(format=turn._generated, request=turn.request)
+    texts = {
+        encode_calls(calls, [("get_weather", {"city": value}, "call00001")]): value for value in hostile_values(calls)
+    }
+    for text in texts.keys() - {*remainder.refused(texts)}:
+        message = turn.parse(text)
+        assert [call.arguments for call in message.tool_calls] == [{"city": texts[text]}], text
+
+
+@each_family
+def test_drawn_calls_are_read_back(family: Family) -> None:
+    """Each sample of a required call is read as complete calls that fit their schemas."""
+    turn = Turn(prompt=family.prompt, request=Request(tools=TOOLS, tool_choice="required"), format=family.format)
+    draw = turn._remainder.drawer()
+    for seed in range(12):
+        message = turn.parse(draw(seed).text)
+        assert message.tool_calls, seed
+        assert not message.failed_calls, seed
+        assert not any(call.problems() for call in message.tool_calls), seed
