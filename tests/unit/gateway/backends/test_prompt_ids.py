@@ -220,9 +220,7 @@ def test_ids_are_kept_within_their_bound():
     assert asyncio.run(act(3)) == encoded(following.prompt)[:2]
 
 
-@pytest.mark.parametrize(
-    ("stop", "last", "kept"), [("END.", 9, False), ("END.", SPECIAL[STOP], True), (STOP, 9, True)]
-)
+@pytest.mark.parametrize(("stop", "last", "kept"), [("END.", 9, False), ("END.", SPECIAL[STOP], True), (STOP, 9, True)])
 def test_ids_of_a_stripped_stop_are_not_reused(stop, last, kept):
     """If an engine strips a stop string of several tokens from the text, the ids contain more than the text."""
     turn = replace(TURN, format=replace(TURN.format, turn=replace(TURN.format.turn, end=stop, ends=())))
