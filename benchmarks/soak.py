@@ -302,7 +302,7 @@ def toml(port: int, engine: int, **more: Any) -> str:
         "backend": "llama-server",
         "url": f"http://127.0.0.1:{engine}",
         "template": str(TESTS / "templates" / "json-tags.jinja"),
-        "idle": IDLE,
+        "idle_timeout": IDLE,
         "probe": False,
         **more,
     }

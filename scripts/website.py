@@ -45,10 +45,8 @@ from griffe import Extension, Object
 
 import unrender.machine
 from unrender import ChatTemplate
-from unrender.analysis import Capabilities
 from unrender.cli.serving import PYODIDE
 from unrender.dialects.constraint import Dialect
-from unrender.explain.picture import PicturePiece, call_picture, pictures
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -60,6 +58,7 @@ from unrender.format import (
     Typing,
     Words,
 )
+from unrender.format.picture import PicturePiece, call_picture, pictures
 from unrender.formats import declared_formats
 from unrender.machine.frames import Frame
 from unrender.nodes import Role
@@ -547,16 +546,15 @@ def derived(paths: Iterable[Path]) -> Iterator[str]:
     """Yield templates of our own as rows."""
     for path in paths:
         template = ChatTemplate.from_file(path)
-        seen = template.analysis
         said = f'{_as_html(_first_words(path))} <a href="{playground_link(template._with_tools.source)}">Playground</a>'
-        yield entry(path.stem, said, pictures(template.format, seen.capabilities, seen.evidence))
+        yield entry(path.stem, said, template.analysis._pictures())
 
 
 def declared() -> Iterator[str]:
     """Yield the library's declared formats as rows, with their tolerated syntaxes."""
     for found in declared_formats():
         read = (call_picture(syntax) for syntax in found.format.tolerated)
-        yield entry(found.name, _as_html(found.why), [*pictures(found.format, Capabilities()), *read])
+        yield entry(found.name, _as_html(found.why), [*pictures(found.format, together=False), *read])
 
 
 def group(name: str, rows: Iterable[str], said: str = "") -> str:

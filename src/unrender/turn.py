@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Slot
 from unrender.limits import STANDARD, Limits
-from unrender.machine.events import Event, Malformed
+from unrender.machine.events import Event
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
@@ -22,7 +22,7 @@ from unrender.messages.wire import Media, Message, ReasoningField, Request, Tool
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.broken_calls import BrokenCall, breaks, broken_call
+from unrender.parser.broken import Broken, first_broken, only_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
@@ -392,7 +392,7 @@ class Turn(Constrained, Page):
 
         if self.grammar is not None or not self.request._calls_allowed or not text:
             return None
-        broken = broken_call(self.parser(policy=policy), text, finish_reason, len(self.prefill))
+        broken = first_broken(self.parser(policy=policy), text, finish_reason, len(self.prefill))
         if broken is None or self.request.tool(broken.name) is None:
             return None
         before = text[: max(broken.start, 0)]
@@ -423,12 +423,12 @@ class Turn(Constrained, Page):
             return None
         cut = good.cut - prefill if good else 0
         # A grammar may allow more than the schema does. If the complete broken call is valid in the grammar, it can't be healed.
-        again = good and broken_call(self.parser(policy=policy), text[:cut], "length", prefill)
+        again = good and first_broken(self.parser(policy=policy), text[:cut], "length", prefill)
         if good is None or (broken.status == "complete" and again == broken):
             return None
         return self._healing(good, broken, text[:cut])
 
-    def _healing(self, good: Begun, broken: BrokenCall, text: str) -> Healing:
+    def _healing(self, good: Begun, broken: Broken, text: str) -> Healing:
         turn = replace(self, prompt=self.prompt + text, prefill=self.prefill + text)
         remainder = replace(
             self._remainder,
@@ -441,17 +441,10 @@ class Turn(Constrained, Page):
         )
         return Healing(cut=len(text), name=broken.name, turn=turn, _remainder=remainder)
 
-    _breaks = staticmethod(breaks)
-
     def _read_alone(self, text: str, tool: Tool) -> Mapping[str, Any] | None:
         """Return the arguments of a text that is one complete, undamaged call of a tool, or None for any other text."""
         turn = replace(self, prompt="", prefill="", request=Request(tools=(tool,)))
-        parser = turn.parser(policy=Policy(repair="none"))
-        events = parser.finish("stop", text=text)
-        calls = parser.message.tool_calls
-        if len(calls) != 1 or any(isinstance(event, Malformed) for event in events):
-            return None
-        return calls[0].arguments if calls[0].status == "complete" and not calls[0].problems() else None
+        return only_call(turn.parser(policy=Policy(repair="none")), text)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK
+from unrender.values.unmarked_ends import is_balanced
 
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _MARKER = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
@@ -102,9 +103,19 @@ class Doubts:
         starts = (text.find(self.between + name + self.equals) for name in missing)
         if self.equals in text and any(at >= 0 and not leaves_open(text[:at]) for at in starts):
             return True
+        # In `Zed), get_timezone=CET`, the bracket after `get_time` is missing.
+        if self._argument.search(text) and not is_balanced(text):
+            return True
         # A value such as `x, f(a=1` lacks the closer of its call and therefore contains the start of another call.
         begun = (text.find(f"{self.between}{tool}(") for tool in tools)
         return any(at >= 0 and leaves_open(text[at:]) for at in begun)
+
+    @property
+    def _argument(self) -> re.Pattern[str]:
+        """Matches the start of an argument with any name."""
+        return re.compile(
+            rf"{re.escape(self.between.strip())}\s{{0,{MAX_BLANK}}}[^\W\d][\w.-]*{re.escape(self.equals)}"
+        )
 
     def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
         """Return whether `text`, a value in a Python-style call, contains the end of its call. `after`, the text after the value, then

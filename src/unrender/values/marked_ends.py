@@ -416,7 +416,20 @@ class ValueEnd:
 class ValueMarks(Resumable):
     """The marks found in a value, and the text from the first mark on."""
 
-    __slots__ = ("begun", "ends", "given", "held", "marks", "patient", "repairs", "size", "tail", "textual", "types")
+    __slots__ = (
+        "begun",
+        "crossed",
+        "ends",
+        "given",
+        "held",
+        "marks",
+        "patient",
+        "repairs",
+        "size",
+        "tail",
+        "textual",
+        "types",
+    )
 
     def __init__(
         self,
@@ -446,6 +459,8 @@ class ValueMarks(Resumable):
         """The last characters of the value so far."""
         self.begun: bool = False
         """True once the value contains the start of a call."""
+        self.crossed: bool = False
+        """True once the value contains a closer, and the start of a call after it."""
 
     def passed(self, text: str) -> None:
         """Record `text` as part of the value."""
@@ -458,6 +473,7 @@ class ValueMarks(Resumable):
         """Add a mark inside the value. Returns the end of the value, or None if the value may continue."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
+            self.crossed = self.crossed or bool(self._loose(self.marks))
             return None
         opened = mark.kind is Kind.OPENED
         if mark.kind is Kind.BROKEN and not self.depth:
@@ -481,7 +497,11 @@ class ValueMarks(Resumable):
     def _closed(self) -> ValueEnd:
         """Return the end of a value at a closer after which the call can go on."""
         # In `Rome</a></a>`, the first closer may be text, or the second one may be repeated.
-        again = next((mark for mark in self._loose(self.marks) if mark.again), None)
+        loose = self._loose(self.marks)
+        # In `Zed</a>\n</call/>\n<call><a>CET</a>`, the first closer may end the value, if the closer of the call is damaged.
+        if self.crossed and self.repairs:
+            return ValueEnd(loose[0], failed=True, unclear=True)
+        again = next((mark for mark in loose if mark.again), None)
         if again is None or not self.repairs:
             return ValueEnd()
         return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
@@ -495,6 +515,8 @@ class ValueMarks(Resumable):
         opened = self._unclosed(before)
         kinds = [mark.kind for mark in before]
         at_end = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else len(before)
+        if self.crossed and self.repairs and after and (loose := self._loose(before)):
+            return ValueEnd(loose[0], failed=True, unclear=True)
         if again and self.repairs:
             return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
         # If `…</call>` is followed by another call with an argument, the closer belongs to that argument.

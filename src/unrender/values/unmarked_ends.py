@@ -336,6 +336,17 @@ class Brackets(Resumable):
         self._last = text[-1:] or self._last
 
 
+def is_balanced(text: str) -> bool:
+    """Return whether all brackets in `text` are in pairs.
+
+    >>> [is_balanced(text) for text in ("f(x)", "smile :)", "don't (stop)")]
+    [True, False, True]
+    """
+    brackets = Brackets()
+    brackets.passed(text)
+    return brackets.balanced
+
+
 _SIGN = re.compile(r"[()\[\]{}'\"]")
 _QUOTES = ("'", '"')
 _OPENING = {"(": ")", "[": "]", "{": "}"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from copy import deepcopy
+from typing import Any
 
 import pytest
 
@@ -103,16 +104,16 @@ def test_invalid_schemas_are_refused(schema, said):
 @pytest.mark.parametrize("schema", [{"required": None, "items": None}, {"properties": {"a": {"pattern": "(?i)a"}}}])
 def test_schemas_of_sdks_and_other_dialects_are_accepted(schema):
     """A null keyword is absent, and a pattern of another dialect is valid, although no grammar enforces it."""
-    assert TEMPLATE.prepare(HELLO, tools=[{"name": "get", "parameters": schema}])
+    assert TEMPLATE.prepare(HELLO, tools=[{"name": "get", "parameters": schema}]).prompt
 
 
 def test_result_of_an_unknown_call_is_refused():
     """A result's id is that of an earlier call, if the calls have ids. Otherwise, results belong to calls in order."""
     call = {"id": "call_a", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-    asked = [*HELLO, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    asked: list[Any] = [*HELLO, {"role": "assistant", "content": "", "tool_calls": [call]}]
 
     with pytest.raises(RequestError, match="tool_call_id: expected one of .*call_a.*; did you mean 'call_a'"):
         TEMPLATE.prepare([*asked, {"role": "tool", "tool_call_id": "call_b", "content": "1"}], tools=[TOOL])
     for result in ({"tool_call_id": "call_a"}, {}):
-        assert TEMPLATE.prepare([*asked, {"role": "tool", "content": "1", **result}], tools=[TOOL])
-    assert TEMPLATE.prepare([*HELLO, {"role": "tool", "tool_call_id": "b", "content": "1"}], tools=[TOOL])
+        assert TEMPLATE.prepare([*asked, {"role": "tool", "content": "1", **result}], tools=[TOOL]).prompt
+    assert TEMPLATE.prepare([*HELLO, {"role": "tool", "tool_call_id": "b", "content": "1"}], tools=[TOOL]).prompt

@@ -294,8 +294,9 @@ def test_a_call_that_its_schema_refuses_is_written_again() -> None:
 
 def test_the_grammar_requires_the_arguments_after_the_error() -> None:
     """Arguments that arrive after a call breaks are kept, too: the engine's grammar contains no other value."""
-    unit = {"properties": {**TOOL["function"]["parameters"]["properties"], "unit": {"type": "string"}}}
-    tool = {"type": "function", "function": {**TOOL["function"], "parameters": {"type": "object", **unit}}}
+    function: Any = TOOL["function"]
+    unit = {"properties": {**function["parameters"]["properties"], "unit": {"type": "string"}}}
+    tool = {"type": "function", "function": {**function, "parameters": {"type": "object", **unit}}}
     rest = '"Rome", "unit": "kelvin"}}\n</tool_call>'
     engine = Healer(MISQUOTED.replace("}}", ', "unit": "kelvin"}}'), rest)
 

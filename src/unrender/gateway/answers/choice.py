@@ -21,6 +21,7 @@ from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar import Role
 from unrender.limits import MAX_ITEMS, MAX_TEXT
 from unrender.openai import Usage, message_of
+from unrender.parser.broken import breaks
 from unrender.token_ids import ChunkParser
 from unrender.types import Healing
 
@@ -226,9 +227,7 @@ class Choice:
 
     def _unbroken(self, events: list[unrender.Event], tokens: int) -> list[unrender.Event]:
         """Return the events, unless they contain a broken call that may be healed. If they do, hold all of them and return nothing."""
-        broke = (self._heals > 0 or self._unhealed is not None) and any(
-            self._turn._breaks(event, self.parser) for event in events
-        )
+        broke = (self._heals > 0 or self._unhealed is not None) and any(breaks(event, self.parser) for event in events)
         if broke or (self._unhealed is not None and events and not self._obeyed(events)):
             self._broke = (events, tokens)
             return []
