@@ -116,7 +116,7 @@ MAX_COUNT = 10**9
 MAX_INTEGER_BITS = 8192  # bits
 """Maximum size of an integer that a template computes. Python refuses to convert much longer integers to strings."""
 MAX_SLOW_TEXT = 100_000  # characters
-"""Maximum length of a string that a template passes to a slow filter, or that is parsed with all declared formats."""
+"""Maximum length of a string that a template passes to a slow filter, or that is parsed with all declared formats or searched for intact arguments."""
 MAX_SLOW_LIST = 400_000  # weight
 """Maximum number of characters of all items in a list that a template sorts, because sorting compares the items."""
 MAX_TEXT_COMPARISONS = 100_000_000  # comparisons

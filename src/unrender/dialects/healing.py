@@ -13,7 +13,7 @@ from unrender.answer.build import calls_of
 from unrender.answer.encode import Call, encode_calls
 from unrender.answer.literals import is_sign
 from unrender.answer.nodes import Calls, Marker, literal_of
-from unrender.dialects.intact import Read, intact_arguments, narrowed
+from unrender.dialects.intact import Read, intact_arguments, requiring
 from unrender.dialects.remainder import Remainder, reach
 from unrender.format import Format
 from unrender.limits import STANDARD, Limits
@@ -86,7 +86,7 @@ def good_beginning(
     start += len(output[start:stop]) - len(output[start:stop].lstrip())
     # The values of intact arguments may exclude each other, e.g. by `oneOf`.
     for values in (kept, {}) if kept else ({},):
-        named = replace(request, tools=(narrowed(tool, values),), parallel_tool_calls=False)
+        named = replace(request, tools=(requiring(tool, values),), parallel_tool_calls=False)
         grammar = Remainder(format=format, request=named, limits=limits).called()
         found: Begun | None = None
         for opened in [*_openings(runs[0], output, start), *prompted]:

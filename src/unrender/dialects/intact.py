@@ -18,7 +18,7 @@ from unrender.answer.follow import after_arguments
 from unrender.answer.nodes import ArgumentsPart, Calls, literal_of
 from unrender.format import Containers, Slot
 from unrender.json_values import content_key
-from unrender.limits import MAX_OPTIONS
+from unrender.limits import MAX_OPTIONS, MAX_SLOW_TEXT
 from unrender.messages.wire import Tool
 from unrender.values.notations import encode_value
 
@@ -29,15 +29,13 @@ _ENDS = 16
 """Maximum number of positions that are tried as the end of one value."""
 _READS = 96
 """Maximum number of texts that are parsed to find the arguments of one call."""
-_LONGEST = 100_000
-"""Maximum number of characters that are searched for arguments."""
 _HOLE = "\0"
 """Stands for the arguments in the text of a call."""
 _LIKE = 2
 """Minimum number of characters of a damaged marker that show which marker it was."""
 
 
-def narrowed(tool: Tool, kept: Mapping[str, Any]) -> Tool:
+def requiring(tool: Tool, kept: Mapping[str, Any]) -> Tool:
     """Return the tool with a schema that requires the arguments `kept` with exactly these values."""
     if not kept:
         return tool
@@ -67,7 +65,7 @@ class _Search:
         properties = properties if isinstance(properties, Mapping) else {}
         # A text with one argument lacks the others, so the tool that checks it requires none.
         self.alone = Tool(name=self.tool.name, parameters={**schema, "required": []})
-        self.text = self.text[:_LONGEST]
+        self.text = self.text[:MAX_SLOW_TEXT]
         self.openings = {key: _opening(self.calls.arguments, key) for key in [*properties][:MAX_OPTIONS] if key}
         # In nested tags, an argument of the call looks like a property of a value.
         self.nested = set(_nested(properties) if self.calls.arguments.codec.containers is Containers.XML else ())
