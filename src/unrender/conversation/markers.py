@@ -19,7 +19,7 @@ from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.offer import Plan
 from unrender.conversation.pieces import RenderedConversation
-from unrender.conversation.transcript import Writer
+from unrender.conversation.transcript import SharedTime, Writer
 from unrender.conversation.variables import TemplateKwargs
 from unrender.errors import RequestError
 from unrender.format import Format
@@ -34,6 +34,8 @@ MarkerPolicy = Literal["keep", "break", "refuse"]
 MARKER_POLICIES: tuple[MarkerPolicy, ...] = ("keep", "break", "refuse")
 _WEIGHT = 2_000
 """Approximate size in bytes of a template's markers."""
+_SHARE = 0.25
+"""Share of one rendering's time limit that all renderings of `_STUBS` together may take."""
 _WORD = "Grimvale"
 _CALL = SaidCall(name=_WORD, arguments={_WORD: _WORD}, id="call00000")
 _TOOL = {
@@ -113,7 +115,7 @@ def _known_markers(writer: Writer) -> tuple[str, ...]:
 def template_markers(template: Template, format: Format, capabilities: Capabilities) -> tuple[str, ...]:
     """Return the special tokens that the template writes, the longest first."""
     found = [template.bos_token, template.eos_token, *special_tokens(literal_texts(format))]
-    plan = Plan(format=format)
+    plan, time = Plan(format=format), SharedTime(template.limits.rendering_seconds * _SHARE)
     for messages in _STUBS:
         for tools in ((_TOOL,), ()):
             kwargs = TemplateKwargs(context=shape_context(tools, capabilities))
@@ -125,6 +127,7 @@ def template_markers(template: Template, format: Format, capabilities: Capabilit
                 plan=plan,
                 injection=None,
                 kwargs=kwargs,
+                time=time,
             )
             stub = RenderedConversation(writer, messages, Request(), tools)
             prompt = stub.rendered(asks=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -65,7 +66,7 @@ class RenderedConversation(NamedTuple):
 
     def rendered(self, *, asks: bool) -> str | None:
         """Return the rendered conversation, or None if the template rejects it."""
-        return replace(self.writer, time=None).text(self.messages, asks=asks)
+        return self.writer.text(self.messages, asks=asks)
 
     def of(self, messages: Conversation) -> RenderedConversation:
         """Return a copy with other messages, and without tools and documents."""
@@ -89,10 +90,12 @@ class RenderedConversation(NamedTuple):
         """Return a copy in which `change` has replaced each text."""
         writer, request = self.writer, self.request
         context, variable = dict(writer.kwargs.context), writer.capabilities.tools_variable
-        if isinstance(listed := context.get(variable), str) and writer.capabilities.tools_as_text:
-            context[variable] = json.dumps(changed_tools(json.loads(listed), change), ensure_ascii=False)
-        elif isinstance(listed, list | tuple):
+        listed = context.get(variable)
+        if isinstance(listed, list | tuple):
             context[variable] = changed_tools(listed, change)
+        elif isinstance(listed, str) and writer.capabilities.tools_as_text and listed.startswith("["):
+            with suppress(ValueError):  # the caller's own text in this variable
+                context[variable] = json.dumps(changed_tools(json.loads(listed), change), ensure_ascii=False)
         if isinstance(documents := context.get("documents"), list | tuple):
             context["documents"] = changed_documents(documents, change)
         injection = writer.injection

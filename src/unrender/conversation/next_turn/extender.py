@@ -208,6 +208,9 @@ class Extender:
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
         writer = self.write(offer, request, {**self.variables, **how.variables})
+        # Share the writer of the last turn, since each turn's stub is kept for `pieces`.
+        if self.extended is not None and self.extended.stub.writer == writer:
+            writer = self.extended.stub.writer
         before = writer
         if how.changes or how.variables:
             first, _ = read_request(**self.asked)
