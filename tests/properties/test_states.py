@@ -137,8 +137,8 @@ def test_a_state_of_another_format_or_request_is_refused() -> None:
     ("change", "message"),
     [
         (lambda state: [], "state: expected an object, found list"),
-        (lambda state: state | {"version": 3}, r"state\.version: expected 6, the version of this release, found 3"),
-        (lambda state: state | {"version": "4"}, r"state\.version: expected 6, .* found '4'"),
+        (lambda state: state | {"version": 3}, r"state\.version: expected 7, the version of this release, found 3"),
+        (lambda state: state | {"version": "4"}, r"state\.version: expected 7, .* found '4'"),
         (lambda state: state | {"finished": 1}, r"state\.finished: expected true or false, found 1"),
         (lambda state: state | {"ids": "x"}, r"state\.ids: expected a list, found 'x'"),
         (lambda state: state | {"known_ids": [1]}, r"state\.known_ids: expected a list of strings, found \[1\]"),
@@ -153,7 +153,7 @@ def test_a_state_of_another_format_or_request_is_refused() -> None:
             lambda state: state | {"special_tokens": list(map(chr, range(5000)))},
             r"state\.fed: expected text that the parser accepts",
         ),
-        (lambda state: {}, r"state\.version: expected 6, .* found 'nothing'"),
+        (lambda state: {}, r"state\.version: expected 7, .* found 'nothing'"),
     ],
 )
 def test_what_is_no_state_is_refused(change: Callable[[dict[str, Any]], Any], message: str) -> None:

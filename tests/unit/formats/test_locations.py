@@ -86,7 +86,7 @@ def test_installed_packages_bring_formats(tmp_path):
         ({"name": ...}, "the field 'name' is missing"),
         ({"why": " "}, "why: expected a text, found ' '"),
         ({"format": ...}, "the field 'format' is missing"),
-        ({"format": None}, "format: expected an object, found NoneType"),
+        ({"format": None}, "format: expected an object, as in the data of `to_dict`, found NoneType"),
         ({"format": {"version": 1, "nothing": 1}}, "format: unknown field 'nothing'"),
         ({"format": {"version": 99}}, "format.version: 99 is not supported"),
         ({"evidence": []}, "evidence: expected an object, found list"),

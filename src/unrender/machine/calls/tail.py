@@ -318,7 +318,7 @@ class TailReader(ObjectReader):
         Returns -1 if the words aren't part of the call, and None if more text is needed.
         """
         machine = self.machine
-        if not (due and machine.closed and is_distinctive(due)) or call_failed(machine):
+        if not 0 < machine.closed < len(self.view.closers) or not is_distinctive(due) or call_failed(machine):
             return -1
         reach = at + MAX_WORDS + len(due)
         found, mark = self.view.broken_ends.find(machine.buffer, at, reach)
