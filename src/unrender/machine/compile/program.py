@@ -378,11 +378,12 @@ class _Compiler:
         """
         found = _LABELLED.fullmatch(marker.core)
         token = found["token"] if found else ""
-        others = (text for text in self._markers() if text not in (marker.core, token))
+        dropped = {it.core for it in self.tree.dropped}
+        ends = {it.core for part in self.tree.parts for it in part.close.spelled}
+        others = ({*self._markers()} - {marker.core} - dropped) | ends
         if not token or any(text.startswith(token) for text in others):
             return
-        dropped = token in {it.core for it in self.tree.dropped}
-        address, role = (self.answer, Role.MARKER) if dropped else (hub.at, Role.CONTENT)
+        address, role = (self.answer, Role.MARKER) if token in dropped else (hub.at, Role.CONTENT)
         opens = OpenThought(token, self.code.emit(Mention(len(token), address, "", role)), closed=True)
         again = Lit(marker.core, inner.role, optional=True)
         at = self.code.emit(opens, Lit(token, inner.role), again, Space(marker.after, inner.role), Jump(inner.at))
