@@ -29,10 +29,10 @@ from unrender.types import Request
 ARGUED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("disagreements.toml").read_text("utf-8"))
 """The listed exceptions: ids and reasons by kind of case."""
 MOST_ARGUED = 8
-BARS = {"wellformed": 22, "recovery": 59}
+BARS = {"wellformed": 22, "recovery": 61}
 """Maximum number of exceptions among the compared cases, as counted (see docs/reference/leniency.md).
 
-32 of them have a reasoning marker in a line of content, which is text.
+32 of them have a reasoning marker in a line of content, which is text. In 2, the model stopped after complete arguments, so the call counts.
 """
 COUNTED_IDS = ("qwen3_call", "call_xml")
 RECORDED = [*vendor_cases("outputs"), *vendor_cases("more-outputs")]
