@@ -295,13 +295,21 @@ class CallWriter:
         return in_code and len(self.codec.string_close) == 1 and not self.codec.escapes
 
     def text_with_quotes(self) -> Node:
-        """Return the nodes of a string with unescaped quotes. A quote closes the string only before a comma or bracket."""
-        quote, blank = (Chars(tuple((char, char) for char in text)) for text in (self.codec.string_close, whitespace))
-        others = Chars((*quote.ranges, *blank.ranges, (",", ","), (")", ")")), negated=True)
-        quoted = Sequence((Repeat(quote, 1), Repeat(blank), others))
-        inside = Repeat(Choice((replace(quote, negated=True), quoted)))
+        """Return the nodes of a string with unescaped quotes. A quote closes the string only before a comma or bracket.
+
+        Inside the string, a quote never follows a backslash, because the parser can't tell whether the backslash escapes it.
+        """
+        quote, blank, slash = (
+            Chars(tuple((char, char) for char in text)) for text in (self.codec.string_close, whitespace, "\\")
+        )
+        plain = Chars((*quote.ranges, *slash.ranges), negated=True)
+        others = Chars((*plain.ranges, *blank.ranges, (",", ","), (")", ")")), negated=True)
+        slashes = Sequence((Repeat(slash, 1), plain))
+        quoted = Sequence((Repeat(quote, 1), Repeat(blank), Choice((others, slashes))))
+        inside = Repeat(Choice((plain, slashes, quoted)))
         # The last of several consecutive quotes closes the string: `'say 'hi''`.
-        return Sequence((Literal(self.codec.string_open), inside, Repeat(quote, 1)))
+        end = Choice((Repeat(quote, 1), Sequence((Repeat(slash, 1), quote))))
+        return Sequence((Literal(self.codec.string_open), inside, end))
 
     def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
         # An enum value that contains its own end marker can't be parsed, so the enum isn't enforced.
