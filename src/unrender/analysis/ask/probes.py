@@ -56,10 +56,10 @@ VALUES: Mapping[str, Any] = {
     "pkeyar": {"mb": [1, True, None], "ma": PLAIN_NEEDLE},
     "pkeyas": [{"ma": 1}, {"ma": 2}],
     "pkeyat": ["<b> & </b> 漢"],
-    "pkeyau": "a\tb\rc\fd\be\vf\ag\0h/i",
+    "pkeyau": "a\tb\rc\fd\be\vf\ag/h",
 }
 """Argument values that distinguish codecs. Some templates sort keys, so all keys are in alphabetical order, except the keys inside
-`pkeyar`, which reveal such templates.
+`pkeyar`, which reveal such templates. No value contains NUL, which the analysis puts in place of arguments.
 """
 NEEDLES = (
     *(BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, PLAIN_NEEDLE, STAND_IN),

@@ -22,7 +22,7 @@ _SEPARATORS: tuple[dict[str, Any], ...] = tuple(
 _INDENTS = (2, 4, 1, 3, 8)
 _IN_STRING = (('"', '\\"'), ("\\", "\\\\"), ("\n", "\\n"))
 """Characters that are escaped if a JSON object is written inside a JSON string, each with its escape."""
-_MARKS = "\"'\\<>&\n\r\t\f\b\v\a\0/"
+_MARKS = "\"'\\<>&\n\r\t\f\b\v\a/"
 """Characters that templates may escape in raw text: those with an escape of their own in Python, JSON or HTML."""
 
 
