@@ -374,8 +374,11 @@ def extend_all(
     """Append messages to the rollouts of a batch. Return None or the error for each rollout.
 
     `messages` has the messages of each rollout. A rollout without messages is left unchanged, and so is one with an error. `options` are
-    arguments of `Rollout.extend`. Raises `RequestError` if the batch and its messages differ in length.
+    arguments of `Rollout.extend`. Raises `RequestError` if an item isn't a rollout, or if the batch and its messages differ in length.
     """
+    for index, rollout in enumerate(rollouts):
+        if not isinstance(rollout, Rollout):
+            raise RequestError(f"rollouts[{index}]: expected a Rollout, found {rollout!r:.60}")
     if len(rollouts) != len(messages):
         raise RequestError(f"messages: expected a list for each of {len(rollouts)} rollouts, found {len(messages)}")
     errors: list[UnrenderError | None] = []
