@@ -288,7 +288,7 @@ class Uncut:
         return None
 
     async def close(self) -> None:
-        """Do nothing: there are no resources."""
+        """Do nothing, since there are no resources to release."""
 
 
 def scripted(stack: ExitStack, chat: ChatTemplate, extend: Literal["on", "off"]) -> Server:

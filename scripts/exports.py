@@ -215,7 +215,7 @@ class Comparison:
 
     pair: Pair
     refusal: str = ""
-    """The reason why there is no response template of ours."""
+    """The reason why unrender exports no response template."""
     readings: tuple[Reading, ...]
 
 

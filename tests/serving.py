@@ -86,7 +86,7 @@ class Told:
         return None
 
     async def close(self) -> None:
-        """Do nothing: there are no resources."""
+        """Do nothing, since a fake has no resources to release."""
 
 
 _FIELDS = {kind: {field.name for field in fields(kind)} for kind in (Turns, Model)}
