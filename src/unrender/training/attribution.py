@@ -130,7 +130,8 @@ def _parts(pieces: Sequence[Piece], written: Sequence[_Span], ends: Sequence[str
             if starts[at] >= span.end:
                 break
             role = pieces[at].role if pieces[at].body else None
-            yield RenderedPart(text=part, message=message, body=True, sampled=span.sampled, role=role)
+            # Text of tools and documents is written inside a message, but it isn't the message's own text.
+            yield RenderedPart(text=part, message=message, body=role != "", sampled=span.sampled, role=role)
         position, last = span.end, message
     gap = text[position:]
     place = _end_of_turn(gap, ends, inside=last is not None)
