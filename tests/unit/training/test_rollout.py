@@ -437,7 +437,7 @@ def test_tools_that_the_messages_describe_are_not_described_again(tokenizer):
         first = rollout.turn.prompt
         message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
         rollout.extend([result(message)])
-        rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
         rollout.extend([result(message), user])
 
         assert first == "<|system|>Tools: weather(city).<|end|><|user|>Hi<|end|><|assistant|>"
