@@ -148,7 +148,10 @@ BAD = [
     (b'{"messages": 1, "input": 1}', "expected"),
     (b'{"messages": [{"role": 1}], "input": [{"role": 1}], "max_tokens": 1}', "expected"),
     (b'{"model": {}, "messages": [], "input": "", "max_tokens": 1}', "model"),
-    *((b"[" * 600 + b"]" * 600, "levels"), (b"1" * 5000, "integers of fewer digits"), (b"", "JSON"), (b"\xff", "UTF-8")),
+    (b"[" * 600 + b"]" * 600, "levels"),
+    (b"1" * 5000, "integers of fewer digits"),
+    (b"", "JSON"),
+    (b"\xff", "UTF-8"),
     *((b'{"a": %b}' % word, "double") for word in (b"NaN", b"1e999", b"-1e999", b"Infinity")),
 ]
 
