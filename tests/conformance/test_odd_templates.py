@@ -34,6 +34,7 @@ TAGS = Calls(call="<call>" + NAME + " " + JSON + "</call>")
 HELLO = [{"role": "user", "content": "Hello"}]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", ODD)
 def test_what_an_odd_template_writes_is_read_back(name):
     """The answers are read back without a warning, so the format claims to support them."""

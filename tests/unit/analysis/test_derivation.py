@@ -25,6 +25,7 @@ def source(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.few(46)
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_is_golden(path):
     """The derived format equals the reviewed one. `scripts/corpus.py` rewrites the reviewed formats."""

@@ -96,6 +96,7 @@ def test_a_short_structural_tag_is_a_tree():
     assert written["format"]["type"] == "or"
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @SYNTAXES
 @DIALECTS

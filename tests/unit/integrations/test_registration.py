@@ -96,7 +96,7 @@ def modules_of(shape: Mapping[str, Any]) -> dict[str, str]:
     return files
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", SHAPES["shape"], ids=lambda shape: f"{shape['engine']}-{shape['version']}")
 def test_another_release_starts_as_without_unrender(site, shape):
     """An unsupported release starts without our parsers, and one line has both versions and the reason."""

@@ -42,6 +42,7 @@ def verdicts(findings):
     return {finding.capability: finding.verdict for finding in findings}
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "tagged-raw", "bracket-id", "python-calls", "channels", "bare-keys"])
 def test_sound_formats_pass(name):
