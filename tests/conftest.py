@@ -14,8 +14,9 @@ import pytest
 from engines import installed
 from vendor import missing_data
 
-# `ci` repeats the same examples, so a failure is due to the change; `hunt` tries new ones.
-hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True, database=None)
+# `ci` and `nightly` repeat the same examples, so a failure is due to the change; `hunt` tries new ones.
+hypothesis.settings.register_profile("ci", max_examples=10, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("nightly", max_examples=40, deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("hunt", max_examples=3000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

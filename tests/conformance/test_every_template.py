@@ -239,6 +239,7 @@ def test_unlike_answers_go_together(name):
 BARE = {"type": "function", "function": {"name": "look_up"}}
 
 
+@pytest.mark.few(60)
 @each_template
 def test_a_mask_refuses_nothing_that_is_rendered(name: str) -> None:
     """A mask covers the model's answers and call but no result, even if the tool has no description."""

@@ -51,6 +51,7 @@ def test_a_thought_that_only_the_prompt_begins():
     assert (template.analysis.diagnostics, report.failed) == ((), ())
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("name", [row["why"] for row in ROWS if row.get("escapes")])

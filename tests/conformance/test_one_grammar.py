@@ -248,7 +248,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @TEMPLATES
 def test_a_response_schema_holds_after_reasoning(name):
     """With a response format, every answer's content fits the schema, with or without reasoning before it."""
@@ -261,7 +261,7 @@ def test_a_response_schema_holds_after_reasoning(name):
             assert VALIDATOR.is_valid(json.loads(message.content)), message.content
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(24)
 @TEMPLATES
 def test_an_answer_that_is_begun_goes_on(name):
     """After a prefilled answer, the grammar starts inside the content, and the message contains all of it."""

@@ -12,7 +12,7 @@ from hunting import outputs
 from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case
 from hunting.tally import Failure, Tally, drawing, keep_failure, kept_inputs, spent
-from hypothesis import given, seed
+from hypothesis import given, seed, settings
 
 SECONDS = 1
 GENERATORS = hunt.generators()
@@ -28,7 +28,7 @@ def test_what_once_broke_holds(name: str, text: str) -> None:
 
 @seed(23)
 @given(cases())
-@drawing(max_examples=30)
+@drawing(max_examples=settings().max_examples)
 def test_random_formats_break_no_promise(case: Data) -> None:
     """A random Format is rejected with the name of a field, or works; `scripts/hunt.py` tries many more."""
     check_case(case)

@@ -103,6 +103,7 @@ def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data
     check_said_once(parser, text)
 
 
+@pytest.mark.few(12)
 @each_family
 @few
 @given(data=st.data())
@@ -118,6 +119,7 @@ def test_only_complete_calls_are_told_of(family: Family, data: st.DataObject) ->
         assert {str(event.status) for event in told if isinstance(event, ToolCallFinished)} <= {"complete"}
 
 
+@pytest.mark.few(12)
 @each_family
 @few
 @given(data=st.data())

@@ -72,6 +72,7 @@ def started(site: Path, group: str, code: str = "") -> subprocess.CompletedProce
     return subprocess.run(command, env=env, cwd=site, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ENGINES)
 def test_registers_in_a_supported_release(site, name):
     """In a supported release, both parsers are registered, and nothing is logged."""
