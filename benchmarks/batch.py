@@ -1,25 +1,23 @@
-"""Measure the parsing of recorded answers from Arrow: answers per second in one and two processes, for several parsers.
+"""Measure the parsing of recorded answers from Arrow: answers per second in one and two processes.
 
-python benchmarks/batch.py [--quick]      (in `.venv-engines` and `.venv-plugins` it finds the others: scripts/run.py)
+python benchmarks/batch.py [--quick]
 
 Strategy: each worker is a new process that receives a reader and creates its own answers of 500 characters. It reads
 record batches into record batches with the columns content, reasoning and calls as JSON. `cpu` is answers per second of
 the worker's processor time, `wall` answers per second of wall time. Both are those of a worker's fastest batch, since
 machines are often shared; two workers read at the same time. Start-up is the processor time until a worker has read its
-first batch. First, every parser's messages are compared with ours. A parser with different messages gets no figure.
+first batch.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any
 
 import pyarrow as pa
-from readers import OURS, PEERS, Said, installed
 from reporting import arguments, table
 from streaming import TAGGED_FORMAT, TEN_TOOLS, Case, answer, json_call, long_tagged, prose, thoughts
 
@@ -37,56 +35,36 @@ CASES = (
     Case("reasoning and a tagged call", lambda size: thoughts(size - 230) + long_tagged(90), TAGGED_FORMAT),
 )
 
-Batches = Callable[[pa.RecordBatch], pa.RecordBatch]
-
 
 def texts(case: Case) -> list[str]:
     """Return the answers of a batch, whose lengths differ a little."""
     return [case.write(SIZE + row % 20) for row in range(ROWS)]
 
 
-def ours(reader: Reader) -> Batches:
-    """Return our reader as a function of record batches."""
-    return lambda batch: pa.record_batch(reader({"text": batch.column("text").to_pylist()}))
-
-
-def theirs(read: Callable[[str], Said]) -> Batches:
-    """Return another parser as a function of record batches, with the same columns in its results."""
-
-    def columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-        answers = [read(text) for text in batch.column("text").to_pylist()]
-        calls = [json.dumps([{"name": name, "arguments": value} for name, value in found]) for *_, found in answers]
-        found = {"reasoning": [it[0] for it in answers], "content": [it[1] for it in answers], "tool_calls": calls}
-        for name, values in found.items():
-            batch = batch.append_column(name, pa.array(values, pa.string()))
-        return batch
-
-    return columns
-
-
-def work(conn: Connection, name: str, at: int, reader: Reader, batches: int) -> None:
+def work(conn: Connection, at: int, reader: Reader, batches: int) -> None:
     """Run a worker: report when the first batch is read, wait for the others, then send the fastest batch's times."""
-    case, start = CASES[at], time.process_time()
-    peers = {peer.name: peer for peer in PEERS}
-    read = theirs(peers[name].whole(case)) if name in peers else ours(reader)
-    rows = pa.record_batch({"text": texts(case)})
-    read(rows)
+    start, rows = time.process_time(), pa.record_batch({"text": texts(CASES[at])})
+
+    def read() -> pa.RecordBatch:
+        return pa.record_batch(reader({"text": rows.column("text").to_pylist()}))
+
+    read()
     conn.send(time.process_time() - start)
     conn.recv()
     times = []
     for _ in range(batches):
         wall, cpu = time.perf_counter(), time.process_time()
-        read(rows)
+        read()
         times.append((time.perf_counter() - wall, time.process_time() - cpu))
     conn.send([min(spent) for spent in zip(*times, strict=True)])
 
 
-def measured(name: str, at: int, workers: int, batches: int) -> tuple[float, float, float]:
+def measured(at: int, workers: int, batches: int) -> tuple[float, float, float]:
     """Return the answers per second of wall time and of processor time, and the slowest start of the workers."""
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(workers)]
     reader = Reader(CASES[at].format, tools=TOOLS)
-    processes = [context.Process(target=work, args=(end, name, at, reader, batches)) for _, end in pipes]
+    processes = [context.Process(target=work, args=(end, at, reader, batches)) for _, end in pipes]
     for process in processes:
         process.start()
     start = max(own.recv() for own, _ in pipes)
@@ -99,32 +77,19 @@ def measured(name: str, at: int, workers: int, batches: int) -> tuple[float, flo
     return wall, cpu, start
 
 
-def rows(names: Sequence[str], batches: int) -> Iterator[Sequence[str]]:
+def rows(batches: int) -> Iterator[list[str]]:
     """Yield the rows of the table."""
-    peers = {reader.name: reader for reader in (OURS, *PEERS)}
     for at, case in enumerate(CASES):
-        expected = list(map(_trimmed, map(OURS.whole(case), texts(case)[:20])))
-        for name in names:
-            if list(map(_trimmed, map(peers[name].whole(case), texts(case)[:20]))) != expected:
-                yield case.title, name, "wrong messages", *["–"] * 5
-                continue
-            (wall, cpu, start), (walls, cpus, late) = (measured(name, at, workers, batches) for workers in (1, 2))
-            rates = (f"{rate:,.0f}" for rate in (cpu, cpus, wall, walls))
-            yield case.title, name, *rates, f"{walls / wall / 2:.2f}", f"{max(start, late):.2f} s"
-
-
-def _trimmed(found: Said) -> tuple[Any, ...]:
-    """Return an answer without whitespace around its texts, since parsers differ there."""
-    reasoning, content, calls = found
-    return reasoning.strip(), content.strip(), calls
+        (wall, cpu, start), (walls, cpus, late) = (measured(at, workers, batches) for workers in (1, 2))
+        rates = (f"{rate:,.0f}" for rate in (cpu, cpus, wall, walls))
+        yield [case.title, *rates, f"{walls / wall / 2:.2f}", f"{max(start, late):.2f} s"]
 
 
 def main() -> None:
     """Print the table."""
     given = arguments(__doc__, "--quick")
-    names = ["unrender", *(peer.name for peer in installed())]
-    heads = ("answers a second", "", "1 cpu", "2 cpu", "1 wall", "2 wall", "scaling", "start")
-    print(*table(heads, rows(names, 2 if given.quick else 20), left=2), sep="\n")
+    heads = ("answers a second", "1 cpu", "2 cpu", "1 wall", "2 wall", "scaling", "start")
+    print(*table(heads, rows(2 if given.quick else 20)), sep="\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,8 +61,6 @@ STEPS: Mapping[str, Step] = {
     "healing": Step("figures", "healing.py", ("--tasks", "98")),
     "grammar_worth": Step("figures", "grammar_worth.py", ("--tasks", "84")),
 }
-_SERVERS = {"--litellm": ("clients-more", "litellm"), "--vllm": ("real-servers", "python")}
-"""Options of `gateway.py`, each with a task and a program in its environment."""
 
 
 def main() -> None:
@@ -82,18 +80,20 @@ def measure(name: str) -> None:
     """Run a step, and store its versions and the load before it in `run.json`."""
     step = STEPS[name]
     python = _program(step.task, "python")
-    arguments = [*step.arguments, *(_servers() if name == "gateway" else ())]
+    litellm = ["--litellm", _program("clients-more", "litellm")] if name == "gateway" else []
     busy = others()
     print(f"== {name} (others use {busy:.0%} of the processors)", flush=True)
     output = ["--json", str(RESULTS / f"{name}.json")]
-    subprocess.run([python, str(ROOT / "benchmarks" / step.script), *arguments, *output], cwd=ROOT, check=True)
+    subprocess.run(
+        [python, str(ROOT / "benchmarks" / step.script), *step.arguments, *litellm, *output], cwd=ROOT, check=True
+    )
     kept = read(RESULTS / "run.json") or {"busy": {}, "dates": {}, "versions": {}}
     kept["machine"] = f"{os.cpu_count()} cores of {_processor()}, CPython {platform.python_version()}"
     kept["busy"][name] = round(busy, 3)
     kept["dates"][name] = datetime.now(UTC).date().isoformat()
     kept["versions"] |= {package: _version(python, package) for package in step.packages}
-    if name == "gateway":
-        kept["versions"]["litellm"] = _version(str(Path(arguments[1]).with_name("python")), "litellm")
+    if litellm:
+        kept["versions"]["litellm"] = _version(str(Path(litellm[1]).with_name("python")), "litellm")
     save(RESULTS / "run.json", kept)
 
 
@@ -131,11 +131,6 @@ def _program(task: str, program: str) -> str:
     environment = tasks.task_named(task).set_up()
     assert environment is not None
     return str(environment.program(program))
-
-
-def _servers() -> Iterator[str]:
-    for option, of in _SERVERS.items():
-        yield from (option, _program(*of))
 
 
 def results() -> dict[str, Found]:

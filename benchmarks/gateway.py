@@ -1,15 +1,14 @@
 """Many concurrent streams through a gateway: CPU per chunk, memory per stream, and delay of text.
 
 python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM]
-    [--vllm PYTHON] [--only NAME] [--json FILE]
+    [--only NAME] [--json FILE]
 
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this process). The servers are:
 
 - `relay`, which copies bytes without parsing them, the minimum for asyncio code;
 - `libraries`, which copies bytes with the server and client libraries of unrender (uvicorn, Starlette, aiohttp);
-- `unrender`;
-- LiteLLM's proxy, if its program is given or found;
-- vLLM's own front end, if a Python with vLLM is given (`gateway_vllm.py` describes its paced engine).
+- `unrender`, and
+- LiteLLM's proxy, if its program is given or found.
 
 Each is compared with the relay of the same run. CPU time is the server's own, from /proc, between the start of the last
 stream and the first end; the cost of starting is counted separately. Delays are wall time, and need a quiet machine.
@@ -34,7 +33,6 @@ from typing import Any
 
 import aiohttp
 import uvicorn
-from gateway_vllm import Worded
 from reporting import arguments, progress
 from result_tables import finish
 from served import cpu, memory, started
@@ -57,14 +55,11 @@ _SETTLED = 2.0
 """Seconds after the first token of the last stream."""
 _RAMP = 300
 """Requests per second until all streams have started."""
-_SLOW = ("litellm", "vllm")
 _FIRSTS = 60
 """Number of sequential requests for measuring the time to the first byte."""
 
 
-async def run(
-    port: int, pid: int, streams: int, asked: argparse.Namespace, kind: type[Heard] = Heard
-) -> dict[str, float]:
+async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> dict[str, float]:
     """Run concurrent streams and return the figures."""
     idle = cpu(pid)
     await asyncio.sleep(_SETTLED)
@@ -74,7 +69,7 @@ async def run(
     tokens = int(asked.rate * (asked.seconds + streams / _RAMP))
     tasks = []
     for name in range(streams):
-        tasks.append(asyncio.create_task(client(port, name, tokens, kind=kind)))
+        tasks.append(asyncio.create_task(client(port, name, tokens)))
         await asyncio.sleep(max(0.0, started + name / _RAMP - time.monotonic()))
     await asyncio.sleep(_SETTLED)
     settled, at, peak = cpu(pid), time.monotonic(), memory(pid)
@@ -124,8 +119,7 @@ def main() -> None:
         rate={"type": float, "default": 8.0, "help": "tokens a second of each stream"},
         seconds={"type": float, "default": 8.0, "help": "how long all streams are there together, and two more"},
         litellm={"default": shutil.which("litellm") or "", "help": "the program of LiteLLM's proxy"},
-        vllm={"default": "", "help": "a Python for vLLM, e.g. the one of the task `real-servers`"},
-        only={"choices": ["relay", "libraries", "unrender", "litellm", "vllm"], "action": "append"},
+        only={"choices": ["relay", "libraries", "unrender", "litellm"], "action": "append"},
         engine={"action": "store_true", "help": argparse.SUPPRESS},
         copy={"nargs": 3, "help": argparse.SUPPRESS},
     )
@@ -160,15 +154,15 @@ def _measure(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_port: int) -> Iterator[dict[str, float]]:
     """Yield the figures of one server.
 
-    LiteLLM's proxy and vLLM's front end can't keep up with the largest number of streams on two cores, so they skip it.
+    LiteLLM's proxy can't keep up with the largest number of streams on two cores, so it skips it.
     """
     with ExitStack() as stack:
         port, pid = started(stack, command, own=ALONE)
         asyncio.run(_warm(port))
         yield asyncio.run(first(port, engine_port))
         counts = sorted({1, asked.streams // 10 or 1, asked.streams})
-        for streams in counts[:-1] if name in _SLOW else counts:
-            yield asyncio.run(run(port, pid, streams, asked, Worded if name == "vllm" else Heard))
+        for streams in counts[:-1] if name == "litellm" else counts:
+            yield asyncio.run(run(port, pid, streams, asked))
 
 
 def _figures(figures: dict[str, float]) -> str:
@@ -192,9 +186,6 @@ def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[
     if asked.litellm:
         yaml = str(folder / "litellm.yaml")
         found["litellm"] = [asked.litellm, "--config", yaml, "--port", "{port}", "--telemetry", "False"]
-    if asked.vllm:
-        own = [str(folder), str(asked.rate), "--port", "{port}", "--chat-template", str(folder / "t.jinja")]
-        found["vllm"] = [asked.vllm, str(Path(__file__).with_name("gateway_vllm.py")), *own]
     return found
 
 
@@ -238,7 +229,7 @@ def _libraries(engine_port: str, port: str) -> None:
 
 async def _warm(port: int) -> None:
     """Wait until the server answers."""
-    for _ in range(3000):  # Even vLLM's imports take a minute on a busy machine.
+    for _ in range(3000):  # Imports take long on a busy machine.
         with contextlib.suppress(OSError):
             if (await client(port, 0, 1)).done:
                 return

@@ -36,8 +36,6 @@ Run = Callable[[], Iterator[Any]]
 """Reads the text once with a new parser, one token at a time, and yields the output."""
 Calls = list[tuple[str, Any]]
 """Names of calls, and their arguments as data or as JSON text."""
-Said = tuple[str, str, Calls]
-"""Reasoning, content and calls of a complete answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +51,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A parser: its package, how to stream an answer, how to read its output, and how to read a complete answer."""
+    """A parser: its package, how to stream an answer, and how to read its output."""
 
     name: str
     module: str
     """The required module. Its first part is the name of the distribution."""
     prepare: Callable[[Case, list[str]], Run]
     pieces: Callable[[Any], Iterator[Piece]]
-    whole: Callable[[Case], Callable[[str], Said]]
 
 
 def tokens(text: str) -> list[str]:
@@ -126,33 +123,18 @@ def _unrender_pieces(given: list[Event]) -> Iterator[Piece]:
                 yield Piece(index=index, arguments=text)
 
 
-def _whole_unrender(case: Case) -> Callable[[str], Said]:
-    def read(text: str) -> Said:
-        parser = Parser(case.format, case.request)
-        parser.finish(text=text)
-        message = parser.message
-        return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
-
-    return read
-
-
 # transformers.
 
 
-def _transformers(case: Case) -> Callable[[], Any]:
+def _prepare_transformers(case: Case, tokens: list[str]) -> Run:
     from transformers.utils.chat_parsing import ResponseParser
     from transformers.utils.chat_parsing.response_templates import load_response_template
 
     loaded = load_response_template(response_template_of(case.format).template)
     tools = _tools(case) or None
-    return lambda: ResponseParser(loaded, prefix=case.format.turn.headers[0], tools=tools)
-
-
-def _prepare_transformers(case: Case, tokens: list[str]) -> Run:
-    made = _transformers(case)
 
     def run() -> Iterator[dict[str, Any] | None]:
-        parser = made()
+        parser = ResponseParser(loaded, prefix=case.format.turn.headers[0], tools=tools)
         for token in tokens:
             parser.feed(token)
             yield None
@@ -170,19 +152,6 @@ def _transformers_pieces(given: dict[str, Any] | None) -> Iterator[Piece]:
     for index, call in enumerate(given.get("tool_calls", ())):
         function = call["function"]
         yield Piece(index=index, name=function["name"], arguments=json.dumps(function["arguments"]))
-
-
-def _whole_transformers(case: Case) -> Callable[[str], Said]:
-    made = _transformers(case)
-
-    def read(text: str) -> Said:
-        parser = made()
-        parser.feed(text)
-        message, _ = parser.finalize()
-        calls = [(call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls", ())]
-        return message.get("reasoning_content", ""), message.get("content", ""), calls
-
-    return read
 
 
 # vLLM.
@@ -249,22 +218,16 @@ def vllm_calls(name: str, tools: Sequence[Any], text: str) -> tuple[str, Calls]:
     return found.content or "", [(call.function.name, call.function.arguments) for call in found.tool_calls]
 
 
-def _vllm(case: Case, vocabulary: Vocabulary) -> tuple[Any, Any]:
-    """Return vLLM's parser class for a case, and a request."""
+def _prepare_vllm(case: Case, tokens: list[str]) -> Run:
     from vllm.parser.parser_manager import ParserManager
 
+    vocabulary, request = Vocabulary(tokens), vllm_request(_tools(case))
     parser_class = ParserManager.get_parser(
         tool_parser_name=_VLLM_PARSERS[case.format.tools.mode],
         reasoning_parser_name="qwen3",
         enable_auto_tools=True,
         tokenizer=vocabulary,
     )
-    return parser_class, vllm_request(_tools(case))
-
-
-def _prepare_vllm(case: Case, tokens: list[str]) -> Run:
-    vocabulary = Vocabulary(tokens)
-    parser_class, request = _vllm(case, vocabulary)
     ids = [[vocabulary.vocab[token]] for token in tokens]
     last = len(tokens) - 1
 
@@ -282,17 +245,6 @@ def _vllm_pieces(given: Any) -> Iterator[Piece]:
     yield Piece(reasoning=given.reasoning or "", content=given.content or "")
     for call in given.tool_calls:
         yield Piece(index=call.index, name=call.function.name or "", arguments=call.function.arguments or "")
-
-
-def _whole_vllm(case: Case) -> Callable[[str], Said]:
-    vocabulary = Vocabulary()
-    parser_class, request = _vllm(case, vocabulary)
-
-    def read(text: str) -> Said:
-        reasoning, content, calls = parser_class(vocabulary, request.tools).parse(text, request, enable_auto_tools=True)
-        return reasoning or "", content or "", parsed([(call.name, call.arguments) for call in calls or ()])
-
-    return read
 
 
 # SGLang.
@@ -339,34 +291,19 @@ def _sglang_pieces(given: tuple[str, str, list[Any]]) -> Iterator[Piece]:
         yield Piece(index=call.tool_index, name=call.name or "", arguments=call.parameters)
 
 
-def _whole_sglang(case: Case) -> Callable[[str], Said]:
-    from sglang.srt.parser.reasoning_parser import ReasoningParser
-
-    calls_of = sglang_calls(_SGLANG_PARSERS[case.format.tools.mode], _tools(case))
-
-    def read(text: str) -> Said:
-        reasoning, rest = ReasoningParser("qwen3").parse_non_stream(text)
-        content, calls = calls_of(rest or "")
-        return reasoning or "", content, parsed(calls)
-
-    return read
-
-
-OURS = Reader("unrender", "unrender", _prepare_unrender, _unrender_pieces, _whole_unrender)
+OURS = Reader("unrender", "unrender", _prepare_unrender, _unrender_pieces)
 PEERS = (
     Reader(
         "transformers",
         "transformers.utils.chat_parsing",
         _prepare_transformers,
         _transformers_pieces,
-        _whole_transformers,
     ),
-    Reader("vLLM", "vllm.parser.parser_manager", _prepare_vllm, _vllm_pieces, _whole_vllm),
+    Reader("vLLM", "vllm.parser.parser_manager", _prepare_vllm, _vllm_pieces),
     Reader(
         "SGLang",
         "sglang.srt.function_call.function_call_parser",
         _prepare_sglang,
         _sglang_pieces,
-        _whole_sglang,
     ),
 )

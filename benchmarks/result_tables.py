@@ -150,7 +150,7 @@ def _beside(found: Found) -> Lines:
 
 
 def _prepare(found: Found) -> Lines:
-    heads = ("template", "tools", "`prepare`, ms", "Jinja alone, ms", "ratio")
+    heads = ("template", "tools", "`prepare`, ms", "rendering alone, ms", "ratio")
     rows = found["request"]["prepare"]
     yield from table(
         heads, ((*names, f"{ours:.3f}", f"{jinja:.3f}", f"{ours / jinja:.1f}") for *names, ours, jinja in rows)
@@ -187,7 +187,6 @@ _SHOWN = {
     "libraries": "the libraries",
     "unrender": "unrender",
     "litellm": "LiteLLM's proxy",
-    "vllm": "vLLM's front end",
 }
 _GATEWAY = (
     ("CPU for a chunk", "of_relay", "{:.1f}"),
