@@ -143,7 +143,7 @@ def _measure(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for name, command in _servers(asked, engine_port, Path(folder)).items():
                 if not asked.only or name in asked.only:
                     for row in _measured(name, command, asked, engine_port):
-                        if (streams := row.get("streams", 0)) and (streams in relay or name == "relay"):
+                        if (streams := int(row.get("streams", 0))) and (streams in relay or name == "relay"):
                             row["of_relay"] = row["us_per_chunk"] / relay.setdefault(streams, row["us_per_chunk"])
                         progress(f"{name} {_figures(row)}")
                         yield {"server": name, **row}

@@ -144,8 +144,8 @@ def main() -> None:
                 tally.tokens += engine.tokens - before
                 tally.judge(task, [(call.name, call.arguments_json) for call in turn.parse(text).tool_calls], text)
                 cuts[way] += cut and tally.valid == valid
-    for way, tally in found.items():
-        print(*(f"{way}: {text}" for text in tally.wrong if given.show), sep="\n")
+    for way, tally in found.items() if given.show else ():
+        print(*(f"{way}: {text}" for text in tally.wrong), sep="\n")
     written = {
         "command": f"python benchmarks/healing.py --tasks {given.tasks}",
         "calls": found[FREE].tasks,

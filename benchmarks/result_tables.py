@@ -119,8 +119,9 @@ def _times(case: Found, name: str) -> str:
     ours, costs, arrival = case["costs"]["unrender"], case["costs"][name], case["arrival"][name]
     ratios = [costs[size] / ours[size] if size in costs else 0 for size in ("16000", "64000")]
     cells = (f"{it:.1f}" if it < 10 else f"{it:.2g}" if it < 100 else f"{it:.0f}" for it in ratios if it)
-    known = ", ".join([*cells, *["–"] * ratios.count(0)])
-    return (known if costs else "wrong") + " (whole)" * (arrival == "whole")
+    known: str = ", ".join([*cells, *["–"] * ratios.count(0)])
+    whole: str = " (whole)" if arrival == "whole" else ""
+    return (known if costs else "wrong") + whole
 
 
 def _request(found: Found) -> Lines:
