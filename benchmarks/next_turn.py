@@ -146,7 +146,7 @@ def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[dict[str
     """Yield the results of `kept` for each kind of answer and each way to prompt.
 
     `all`, `some` and `none` are numbers of templates by how many of their prompts start with the last one and the
-    answer. `share` is the share of a prompt that is in the engine's cache, as the median of templates.
+    answer. `share` is the share of a prompt that is in the engine's cache, as the median over all templates.
     """
     for case, (liberties, reasoning) in CASES.items():
         for way in ("before", "after"):
@@ -172,7 +172,7 @@ def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[dict[str
 
 
 def cost(templates: Mapping[str, ChatTemplate], rounds: int) -> dict[str, dict[str, float]]:
-    """Return the milliseconds of one step by way and turn, as the median of templates."""
+    """Return the milliseconds of one step by way and turn, as the median over all templates."""
     found: dict[str, dict[str, list[float]]] = {"Turn.next": {}, "prepare": {}}
     for name, chat in templates.items():
         try:
