@@ -131,11 +131,7 @@ def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
 
     return {
         "prompt": said[0][0].prompt_tokens,
-        "first": middle(lambda bound, _: bound.first),
-        "plain_first": middle(lambda _, plain: plain.first),
         "later": middle(lambda bound, plain: bound.first / plain.first),
-        "rate": middle(lambda bound, _: bound.rate),
-        "plain_rate": middle(lambda _, plain: plain.rate),
         "slower": middle(lambda bound, plain: plain.rate / bound.rate if bound.rate else math.inf),
         "cpu": middle(lambda bound, _: 1e3 * bound.cpu / max(bound.tokens, 1)),
         "plain_cpu": middle(lambda _, plain: 1e3 * plain.cpu / max(plain.tokens, 1)),

@@ -56,15 +56,15 @@ def _tool(name: str, *, renamed: bool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def prepares(name: str, chat: ChatTemplate, runs: int) -> Iterator[tuple[str, int, float, float]]:
+def prepares(name: str, chat: ChatTemplate, runs: int) -> Iterator[dict[str, Any]]:
     """Yield the milliseconds of `prepare` for known tools and of the rendering alone, for 1 and 50 tools."""
-    messages = shape_messages(HELLO, chat.capabilities)
+    render = partial(chat._with_tools.render, shape_messages(HELLO, chat.capabilities), add_generation_prompt=True)
     for count in (1, 50):
         offered = tools(count)
-        context = shape_context(offered, chat.capabilities)
         chat.prepare(HELLO, tools=offered)
-        alone = milliseconds(partial(chat._with_tools.render, messages, add_generation_prompt=True, **context), runs)
-        yield name, count, milliseconds(partial(chat.prepare, HELLO, tools=offered), runs), alone
+        alone = milliseconds(partial(render, **shape_context(offered, chat.capabilities)), runs)
+        ours = milliseconds(partial(chat.prepare, HELLO, tools=offered), runs)
+        yield {"template": name, "tools": count, "ours": ours, "rendering": alone}
 
 
 def grammars(chat: ChatTemplate, runs: int) -> Iterator[dict[str, Any]]:

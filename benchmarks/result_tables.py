@@ -150,19 +150,34 @@ def _beside(found: Found) -> Lines:
     yield f"{texts}. The analysis of the template took {median(found['request']['analyses']):.0f} ms."
 
 
-def _prepare(found: Found) -> Lines:
-    heads = ("template", "tools", "`prepare`, ms", "rendering alone, ms", "ratio")
-    rows = found["request"]["prepare"]
-    yield from table(
-        heads, ((*names, f"{ours:.3f}", f"{jinja:.3f}", f"{ours / jinja:.1f}") for *names, ours, jinja in rows)
-    )
+def _columns(of: str, part: str, columns: Mapping[str, str], left: int = 1) -> Callable[[Found], Lines]:
+    """Return a table with a row for each result in a list. `columns` are the headings, and formats of a row's fields."""
+
+    def lines(found: Found) -> Lines:
+        rows = found[of][part]
+        yield from table(tuple(columns), ([form.format(**row) for form in columns.values()] for row in rows), left)
+
+    return lines
 
 
-def _kept(found: Found) -> Lines:
-    heads = ("answers", "", "all 19 turns keep", "some do", "none does", "already processed, of each prompt")
-    rows = found["next_turn"]["kept"]
-    parts = ("case", "way", "all", "some", "none")
-    yield from table(heads, ((*(row[part] for part in parts), f"{row['share']:.0%}") for row in rows), left=2)
+_PREPARE = {
+    "template": "{template}",
+    "tools": "{tools}",
+    "`prepare`, ms": "{ours:.3f}",
+    "rendering alone, ms": "{rendering:.3f}",
+}
+_KEPT = {
+    "answers": "{case}",
+    "": "{way}",
+    "all 19 turns keep": "{all}",
+    "some do": "{some}",
+    "none does": "{none}",
+    "already processed, of each prompt": "{share:.0%}",
+}
+_SHARES = {"valid": "{valid} %", "right function": "{function} %", "right arguments": "{arguments} %"}
+_WORTH = {"category": "{category}", "": "{mode}", **_SHARES, "tokens": "{tokens}"}
+_ENDED = {"cut off at 120 tokens": "{cut} %", "valid, of those not cut off": "{ended} %"}
+_HEALING = {"calls": "{mode}", "valid": "{valid} %", **_ENDED, "right arguments": "{arguments} %", "tokens": "{tokens}"}
 
 
 def _cost(found: Found) -> Lines:
@@ -226,25 +241,6 @@ def _real(found: Found) -> Lines:
     )
 
 
-def _worth(found: Found) -> Lines:
-    heads = ("category", "", "valid", "right function", "right arguments", "tokens")
-    rows = found["grammar_worth"]["rows"]
-    shares = ("valid", "function", "arguments")
-    yield from table(
-        heads,
-        ((row["category"], row["mode"], *(f"{row[part]} %" for part in shares), row["tokens"]) for row in rows),
-        left=2,
-    )
-
-
-def _healing(found: Found) -> Lines:
-    healing = found["healing"]
-    heads = ("valid", "cut off at 120 tokens", "valid, of those not cut off", "right arguments", "tokens")
-    shares = ("valid", "cut", "ended", "arguments")
-    rows = ((row["mode"], *(f"{row[part]} %" for part in shares), row["tokens"]) for row in healing["rows"])
-    yield from table((f"{healing['calls']} calls", *heads), rows)
-
-
 TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "run": _run,
     "chunk": _chunk,
@@ -255,13 +251,13 @@ TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "peers": _peers,
     "request": _request,
     "beside": _beside,
-    "prepare": _prepare,
-    "kept": _kept,
+    "prepare": _columns("request", "prepare", _PREPARE),
+    "kept": _columns("next_turn", "kept", _KEPT, left=2),
     "cost": _cost,
     "first": _first,
     "gateway": _gateway,
     "real": _real,
-    "worth": _worth,
-    "healing": _healing,
+    "worth": _columns("grammar_worth", "rows", _WORTH, left=2),
+    "healing": _columns("healing", "rows", _HEALING),
 }
 """Functions that return the lines of each table."""

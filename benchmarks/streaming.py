@@ -1,4 +1,4 @@
-"""Measure streaming: µs per chunk by output length, MB/s for complete texts, many streams, and import time.
+"""Measure streaming: µs per chunk by output length, relative to a parser that does nothing.
 
 python benchmarks/streaming.py [--quick] [--json FILE]
 
@@ -11,9 +11,6 @@ output relative to the cost at 16k: 1 means that no text is read twice.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +39,6 @@ from unrender.parser.streaming import Parser
 
 CHUNK = 4
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
-STREAMS = 1_000
 CONTENT_BAR, ARGUMENTS_BAR = 3.0, 4.5
 """Maximum cost of a chunk, relative to a parser that does nothing."""
 
@@ -188,41 +184,12 @@ def measured(case: Case, lengths: tuple[int, ...], runs: int) -> dict[str, Any]:
     return {"title": case.title, "bar": case.bar, "ratio": ratio, "costs": costs, "nothing": nothing}
 
 
-def whole(case: Case, size: int, runs: int) -> str:
-    """Return the MB/s of a text fed in one chunk."""
-    text = case.write(size)
-    spent = min(seconds(partial(stream, case, [text])) for _ in range(runs))
-    return f"{case.title:28}{len(text) / spent / 1e6:8.1f} MB/s whole"
-
-
-def interleaved(size: int) -> str:
-    """Return the cost of a chunk when a thousand streams alternate."""
-    chunks = chunked(long_string(size))
-    parsers = [Parser(JSON_FORMAT, TEN_TOOLS) for _ in range(STREAMS)]
-    spent = seconds(lambda: [parser.feed(chunk) for chunk in chunks for parser in parsers])
-    return f"{STREAMS:,} streams in turn: {spent / len(chunks) / STREAMS * 1e6:.2f} µs per chunk"
-
-
-def imports(module: str) -> str:
-    """Return the import time of `module` in a fresh interpreter, minus the interpreter's own start-up."""
-
-    def started(code: str) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        return time.perf_counter() - start
-
-    empty, full = (min(started(code) for _ in range(5)) for code in ("pass", f"import {module}"))
-    return f"import {module}: {(full - empty) * 1e3:.0f} ms"
-
-
 def main() -> None:
-    """Print all results."""
+    """Print the table."""
     asked = arguments(__doc__, "--quick", "--json")
     lengths, runs = (LENGTHS[2::2], 2) if asked.quick else (LENGTHS, 7)
     cases = [measured(case, lengths, runs) for case in CASES]
     finish(asked, "streaming", {"command": "python benchmarks/streaming.py", "cases": cases}, "chunk")
-    print(*(whole(case, lengths[-1], runs) for case in CASES), sep="\n")
-    print(interleaved(1_000), imports("unrender"), imports("unrender.parser.streaming"), sep="\n")
 
 
 if __name__ == "__main__":
