@@ -14,6 +14,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[1:1] = [str(ROOT / folder) for folder in ("tests", "scripts")]
 
+import markup  # noqa: E402
+
 COMMON: Mapping[str, Mapping[str, Any]] = {
     "file": {"nargs": "?", "type": Path, "help": "a GGUF file; by default, the example model"},
     "templates": {"nargs": "*", "type": Path, "help": "template files; by default, all that are available"},
@@ -52,12 +54,8 @@ def save(path: Path | None, found: Any) -> None:
 
 
 def table(heads: Sequence[object], rows: Iterable[Iterable[object]], left: int = 1) -> Iterator[str]:
-    """Yield a Markdown table. Only the first `left` columns are aligned to the left."""
-    marks = ("---" if column < left else "--:" for column in range(len(heads)))
-    yield f"| {' | '.join(map(str, heads))} |"
-    yield f"|{'|'.join(marks)}|"
-    for row in rows:
-        yield f"| {' | '.join(map(str, row))} |"
+    """Yield the lines of a Markdown table. Only the first `left` columns are aligned to the left."""
+    yield from markup.table(heads, rows, "l" * left + "r").split("\n")
 
 
 def progress(text: str) -> None:

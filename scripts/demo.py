@@ -134,7 +134,7 @@ class Gateway:
     def real(self) -> bool:
         """True if a model answers, False for the sampler."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models") as answer:
-            return bool(json.load(answer)["data"][0]["id"] == "gguf")
+            return bool(json.load(answer)["data"][0]["id"] != "sampler")
 
     def ask(self, question: str, *more: Mapping[str, Any], **request: Any) -> dict[str, Any]:
         """Print a question and the streamed answer. Return the message for the next request."""

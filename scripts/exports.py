@@ -25,7 +25,7 @@ from typing import Any
 
 import fetch
 from environment import ROOT
-from reference import between
+from markup import between, table
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said
@@ -44,7 +44,6 @@ PAGE = ROOT / "docs" / "howto" / "transformers.md"
 TRL_PAGE = ROOT / "docs" / "howto" / "training-masks.md"
 PACKAGE = "trl"
 
-_HEAD = "| template | read alike | omissions, or the reason for refusal |\n|---|--:|---|"
 _TRL = """TRL {version} ships {templates} handwritten response templates for {chats} chat templates. [Ours](transformers.md#export-a-response-template)
 are derived. We ran transformers' own parser with both, on answers that the chat templates write. It parsed {ours} of {answers} correctly with
 ours, and {theirs} with TRL's. In chunks of three characters, as a server streams them, it parsed {ours_torn} with ours and {theirs_torn} with
@@ -103,8 +102,8 @@ def main() -> None:
 
 def text(page: str, paths: Iterable[Path]) -> str:
     """Return the page with the table of known chat templates."""
-    rows = (f"| {path.stem} | {' | '.join(_row(path))} |" for path in paths)
-    return between(page, "exports", "\n".join([_HEAD, *rows]))
+    heads = ("template", "read alike", "omissions, or the reason for refusal")
+    return between(page, "exports", table(heads, ((path.stem, *_row(path)) for path in paths), "lrl"))
 
 
 def _row(path: Path) -> Iterator[str]:

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from environment import ROOT, npm
+from markup import table
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("cli", "gateway", "gguf", "hub", "testing", "tools")
@@ -367,8 +368,8 @@ def licences(bill: str, out: str) -> None:
     """Write a table of the dependencies' licences. Exits with an error message if one is missing or not permissive."""
     parts = json.loads(Path(bill).read_text(encoding="utf-8"))["components"]
     rows = sorted((part["name"], part["version"], _licence(part)) for part in parts if part["name"] != "unrender")
-    table = "".join(f"| {' | '.join(row)} |\n" for row in [("package", "version", "licence"), ("---",) * 3, *rows])
-    Path(out).write_text(f"# Licences of what unrender's extras install\n\n{WITHOUT}\n\n{table}", encoding="utf-8")
+    listed = table(("package", "version", "licence"), rows)
+    Path(out).write_text(f"# Licences of what unrender's extras install\n\n{WITHOUT}\n\n{listed}\n", encoding="utf-8")
     odd = [row for row in rows if not PERMISSIVE.search(row[2])]
     if odd:
         sys.exit(f"{out}: expected permissive licences, found {odd}")

@@ -41,6 +41,7 @@ import drawings
 import reference
 from environment import ROOT, npm, read_toml
 from griffe import Extension, Object
+from markup import between, table
 
 import unrender.machine
 from unrender import ChatTemplate
@@ -370,7 +371,7 @@ def _page_by_use() -> str:
         for title, found in BY_USE.items()
     )
     calls = table(("Call", "Result"), [(f"[`{call}`][unrender.{call}]", result) for call, result in USUAL.items()])
-    return f"# unrender\n\n::: unrender\n    options:\n      members: false\n\n## The usual calls\n\n{calls}\n{''.join(parts)}"
+    return f"# unrender\n\n::: unrender\n    options:\n      members: false\n\n## The usual calls\n\n{calls}\n\n{''.join(parts)}"
 
 
 # The home page.
@@ -449,7 +450,7 @@ def gallery(page: str) -> str:
     )
     filtering = f'<div class="filter">{box}{chips}<output></output></div>'
     rows = f"{filtering}\n\n{legend}\n\n{''.join(models())}"
-    shown = reference.between(page, "formats", rows)
+    shown = between(page, "formats", rows)
     return f'{shown}\n## Other formats\n\n{"".join(folded)}\n<script src="site/gallery.js"></script>\n'
 
 
@@ -577,8 +578,9 @@ def words() -> str:
         + "".join(map(enum_table, OUTPUT))
         + "## The parser's instructions\n\nA grammar is compiled into these; [architecture](explanation/architecture.md) says why.\n\n"
         + table(("Instruction", "What it does", "Data"), instructions())
-        + f"\n## A frame\n\n{inspect.getdoc(Frame)}\n\n"
+        + f"\n\n## A frame\n\n{inspect.getdoc(Frame)}\n\n"
         + table(("Field", "Meaning"), reference.described(Frame).items())
+        + "\n"
     )
 
 
@@ -586,7 +588,7 @@ def enum_table(kind: type[Enum]) -> str:
     """Return a table of an enum's values and their docstrings."""
     said = reference.described(kind)
     rows = [(f"`{member.value}`", said.get(name, "")) for name, member in kind.__members__.items()]
-    return f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{table(('Value', 'Meaning'), rows)}\n"
+    return f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{table(('Value', 'Meaning'), rows)}\n\n"
 
 
 def instructions() -> Iterator[tuple[str, str, str]]:
@@ -597,12 +599,6 @@ def instructions() -> Iterator[tuple[str, str, str]]:
             if value.__module__ == module.__name__ and hasattr(value, "step"):
                 data = ", ".join(f"`{field.name}`" for field in dataclasses.fields(value))
                 yield f"`{name}`", reference.first_paragraph(value), data
-
-
-def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a table in Markdown."""
-    lines = (heads, ("---",) * len(heads), *rows)
-    return "".join(f"| {' | '.join(map(reference.cell, line))} |\n" for line in lines)
 
 
 if __name__ == "__main__":
