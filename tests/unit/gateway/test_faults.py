@@ -162,7 +162,7 @@ BAD = [
 
 @pytest.mark.parametrize(("body", "said"), BAD)
 def test_malformed_request_is_a_400_in_the_apis_shape(body, said):
-    """A body that isn't JSON, has a wrong type or is ambiguous is a 400. The error names the place, in the API's form."""
+    """A body that isn't JSON, has a wrong type or is ambiguous gets status 400. The error names the place, in the API's form."""
     for path in PATHS:
         answer = posted(served(Told("Hi")), path, content=body)
         assert answer.status_code == 400
