@@ -16,6 +16,7 @@ from unrender.answer.follow import after_closer, after_entries, after_part, afte
 from unrender.answer.literals import is_distinctive, is_sign, tokens, without_fences
 from unrender.answer.nodes import Answer, ArgumentsPart, Calls, Element, Marker, literal_of
 from unrender.format import Codec, Containers, Slot
+from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
 from unrender.values.finder import Finder, end_of
 from unrender.values.json_text import may_be_in_word
@@ -385,6 +386,26 @@ class CallView:
             equals=before + codec.string_open,
             quote=codec.string_close if len(codec.string_close) == 1 and not codec.escapes else "",
         )
+
+    def excluded(self, key: str, names: tuple[str, ...], *, counted: bool) -> tuple[str, ...]:
+        """Return the strings that no generated value of the argument `key` contains.
+
+        They come from the parser's own finders: the texts at which a value ends, and the texts for which `doubts` rejects it. `key` is ""
+        for any name. `names` contains the names of all arguments, or none if others are allowed. If `counted` is True, the parser counts
+        nested tags with the argument's name, so the opening tag is excluded too.
+        """
+        rejected = self.doubts.excluded(closed=bool(self.arguments.closer)) if self.doubts else ()
+        if self.values is None:
+            ends = self.follow.among(names if len(names) <= MAX_SMALL else ()).written
+        elif self.tags is None:
+            ends = (self.arguments.closer.text, *self.values.closers)
+        elif self.tags.item:  # Values may be tags, too, so text contains no closing tag at all.
+            ends = (self.tags.close,)
+        else:
+            (closer,) = self.values.of(key, ()).closers
+            opener = (self.tags.open + key + self.tags.end,) if counted else ()
+            ends = (self.tags.space + closer, closer, *opener)
+        return tuple(dict.fromkeys((*ends, *rejected)))
 
     # The end of a call.
 
