@@ -7,6 +7,7 @@ Programs are therefore compiled only once.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,6 @@ from unrender.grammar.handmade import Identity, check_request, ends_of
 from unrender.machine.call_events import open_call
 from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.compile.program import CONTENT_HUB, compile_answer
-from unrender.machine.control import UpTo
 from unrender.machine.events import (
     ArgumentsText,
     BrokenText,
@@ -34,7 +34,7 @@ from unrender.machine.events import (
 from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
-from unrender.machine.past import Span
+from unrender.machine.past import ReadText, Span
 from unrender.machine.policy import USUAL, Policy, Repairs
 from unrender.messages.wire import Message, Request, Tool
 from unrender.nodes import Grammar, Role
@@ -234,9 +234,17 @@ class Parser(Resumable):
         # Stopping the fast path adds its text to the machine, so the copy includes that text.
         other = super().copy()
         other._no_flow()
+        other._supply_text()
         if ids is not None:
             other._machine.ids.make = ids
         return other
+
+    def _supply_text(self) -> None:
+        """Supply the text that the machine of a copy reads again with a handwritten grammar."""
+        machine, transcript = self._machine, self._transcript
+        if self._grammar is not None and machine.restart is not None:
+            text = transcript.prefill + transcript.quoted_text
+            machine.past = ReadText(deque([text[: machine.base + len(transcript.prefill)]]))
 
     def __getstate__(self) -> dict[str, Any]:
         self._stop_flow()
@@ -246,6 +254,7 @@ class Parser(Resumable):
         for name in _KEPT:
             setattr(self, name, state[name])
         self._no_flow()
+        self._supply_text()
 
     def state(self) -> dict[str, Any]:
         """Return the parser's state as plain JSON data, for `restore` in another process.
@@ -572,13 +581,15 @@ def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
     """
     if machine.final:
         return ()
-    now = machine.program[machine.pc]
     asked = machine.copy()
+    if asked.restart is not None:
+        asked.restart.resume(asked)
+    reader = asked.restart.reader if asked.restart else None
+    stops = reader.stops if reader and by_hand else ()
     asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
     # Feed a copy a character that no marker contains. If a marker is expected, the copy fails and reports the expected text.
     wanted = _wanted(asked, asked.feed(_NO_MARKER))
     if by_hand:
-        stops = now.finder.literals if isinstance(now, UpTo) else ()
         return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
     if not wanted and asked.scanner is not None:
         reader = asked.restart.reader if asked.restart else None
