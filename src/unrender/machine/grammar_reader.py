@@ -47,11 +47,11 @@ restriction.
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GrammarPart:
     """A node of a handwritten grammar, with everything about it that doesn't depend on the text."""
 
     node: Any
-    inner: tuple[Part, ...] = ()
+    inner: tuple[GrammarPart, ...] = ()
     """The nodes inside this one. A repetition has its separator after its node."""
     wanted: str = ""
     """A description of the text that the node matches."""
@@ -65,10 +65,10 @@ class Part:
 class ReadGrammar:
     """Reads a whole answer, and ends the program."""
 
-    answer: tuple[Part, ...]
-    rest: Part
+    answer: tuple[GrammarPart, ...]
+    rest: GrammarPart
     """Reads the rest of the text if it doesn't match the grammar."""
-    rules: Mapping[str, Part]
+    rules: Mapping[str, GrammarPart]
     has_ids: bool
     """True if the grammar has ids. A call then starts only after its name and id."""
 
@@ -86,7 +86,7 @@ class _Backtrack(Exception):
         self.frame = frame
 
 
-Reading = Generator[Part | None, None, None]
+NodeSteps = Generator[GrammarPart | None, None, None]
 """A coroutine that reads one node. It yields an inner node to read next, or None to wait for more text."""
 
 
@@ -98,7 +98,7 @@ class GrammarReader:
     grammar: ReadGrammar
     stops: tuple[str, ...] = ()
     """The texts that end the text that is being read, if it's free text."""
-    opened: list[Reading] = field(default_factory=list)
+    opened: list[NodeSteps] = field(default_factory=list)
     """The coroutines of the open nodes, innermost last."""
 
     def run(self) -> Generator[None, None, None]:
@@ -137,7 +137,7 @@ class GrammarReader:
         """True if all available text is consumed, but more text may follow."""
         return self.machine.at == len(self.machine.buffer) and not self.machine.final
 
-    def _answer(self) -> Reading:
+    def _answer(self) -> NodeSteps:
         machine = self.machine
         try:
             yield from self.grammar.answer
@@ -157,7 +157,7 @@ class GrammarReader:
 
     # Text.
 
-    def literal(self, part: Part) -> Reading:
+    def literal(self, part: GrammarPart) -> NodeSteps:
         machine, text = self.machine, part.node.text
         while not machine.buffer.startswith(text, machine.at):
             if not machine.may_begin(text):
@@ -165,11 +165,11 @@ class GrammarReader:
             yield None
         machine.take(Role.MARKER, machine.at + len(text))
 
-    def layout(self, _part: Part) -> Reading:
+    def layout(self, _part: GrammarPart) -> NodeSteps:
         while take_space(self.machine):
             yield None
 
-    def characters(self, part: Part) -> Reading:
+    def characters(self, part: GrammarPart) -> NodeSteps:
         machine, node, count = self.machine, part.node, 0
         most = UNLIMITED if node.maximum is None else node.maximum
         while True:
@@ -182,7 +182,7 @@ class GrammarReader:
         if count < node.minimum:
             self.fail(part.wanted)
 
-    def until(self, part: Part) -> Reading:
+    def until(self, part: GrammarPart) -> NodeSteps:
         machine, finder = self.machine, part.reads
         while True:
             at, _ = finder.find(machine.buffer, machine.at)
@@ -198,13 +198,13 @@ class GrammarReader:
             yield None
         self.stops = ()
 
-    def end(self, part: Part) -> Reading:
+    def end(self, part: GrammarPart) -> NodeSteps:
         while self.at_edge:
             yield None
         if self.machine.at < len(self.machine.buffer):
             self.fail(part.wanted)
 
-    def value(self, part: Part) -> Reading:
+    def value(self, part: GrammarPart) -> NodeSteps:
         machine, first = self.machine, getattr(part.node, "quote", "")
         while first and not machine.buffer.startswith(first, machine.at):
             if not self.at_edge:
@@ -223,17 +223,17 @@ class GrammarReader:
 
     # Control flow.
 
-    def parts(self, part: Part) -> Reading:
+    def parts(self, part: GrammarPart) -> NodeSteps:
         yield from part.inner
 
-    def rule(self, part: Part) -> Reading:
+    def rule(self, part: GrammarPart) -> NodeSteps:
         yield self.grammar.rules[part.node.rule]
 
-    def cut(self, _part: Part) -> Reading:
+    def cut(self, _part: GrammarPart) -> NodeSteps:
         commit(self.machine)
         yield from ()
 
-    def mark(self, _part: Part) -> Reading:
+    def mark(self, _part: GrammarPart) -> NodeSteps:
         yield from ()
 
     def _open(self, *, holds: bool = False) -> Frame:
@@ -247,7 +247,7 @@ class GrammarReader:
         if self.machine.frames and self.machine.frames[-1] is frame:
             self.machine.frames.pop()
 
-    def choice(self, part: Part) -> Reading:
+    def choice(self, part: GrammarPart) -> NodeSteps:
         """Try options in order, as in `a / b / c`. Options that the next character excludes are skipped."""
         machine = self.machine
         while any(part.guards) and self.at_edge:
@@ -269,7 +269,7 @@ class GrammarReader:
                 self._close(frame)
                 return
 
-    def repeat(self, part: Part) -> Reading:
+    def repeat(self, part: GrammarPart) -> NodeSteps:
         """Read any number of rounds, as in `a{minimum,maximum}`."""
         machine, node, count = self.machine, part.node, 0
         inner, *separator = part.inner
@@ -296,7 +296,7 @@ class GrammarReader:
                 return
             count += 1
 
-    def look(self, part: Part) -> Reading:
+    def look(self, part: GrammarPart) -> NodeSteps:
         """Read a lookahead or an atom, in which cuts don't close the backtracking points around it."""
         machine, frame, matches = self.machine, self._open(holds=True), True
         try:
@@ -319,7 +319,7 @@ class GrammarReader:
         if matches is isinstance(part.node, nodes.Negate):
             self.fail(part.wanted)
 
-    def tag(self, part: Part) -> Reading:
+    def tag(self, part: GrammarPart) -> NodeSteps:
         """Read a tag, which determines the role of its text. A tool name must be the name of an offered tool.
 
         Backtracking can undo any part of a call, so a backtracking point inside a call stores a copy of the call. A streamed call starts
@@ -347,7 +347,7 @@ class GrammarReader:
         machine.tag = around
 
 
-_READERS: Mapping[type, Callable[[GrammarReader, Part], Reading]] = {
+_READERS: Mapping[type, Callable[[GrammarReader, GrammarPart], NodeSteps]] = {
     nodes.Literal: GrammarReader.literal,
     nodes.Layout: GrammarReader.layout,
     nodes.Chars: GrammarReader.characters,

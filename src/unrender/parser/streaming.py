@@ -8,7 +8,7 @@ Programs are therefore compiled only once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
@@ -32,12 +32,12 @@ from unrender.machine.events import (
     ReasoningText,
 )
 from unrender.machine.ids import CallIds, IdMaker, id_maker
-from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.past import ReadText, Span
 from unrender.machine.policy import USUAL, Policy, Repairs
 from unrender.messages.wire import Message, Request, Tool
 from unrender.nodes import Grammar, Role
+from unrender.parser.expectations import expected_by
 from unrender.parser.message import Cleaner, MessageFold
 from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
@@ -479,7 +479,7 @@ class Parser(Resumable):
         """Return descriptions of the text that the format allows next, as in `ParseError.expected`: quoted literals, and names of free
         parts.
         """
-        return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
+        return expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
     def message(self) -> Message:
@@ -568,44 +568,3 @@ def _account(machine: Machine, text: str) -> None:
     machine.failed_at -= len(text)
     machine.span_ends[-1] += len(text)
     machine.steps += 1
-
-
-_NO_MARKER = "\0"
-_TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
-
-
-def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
-    """Return descriptions of the text that is allowed next: quoted literals, and names of free parts.
-
-    The result is empty after the end of the output.
-    """
-    if machine.final:
-        return ()
-    asked = machine.copy()
-    if asked.restart is not None:
-        asked.restart.resume(asked)
-    reader = asked.restart.reader if asked.restart else None
-    stops = reader.stops if reader and by_hand else ()
-    asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
-    # Feed a copy a character that no marker contains. If a marker is expected, the copy fails and reports the expected text.
-    wanted = _wanted(asked, asked.feed(_NO_MARKER))
-    if by_hand:
-        return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
-    if not wanted and asked.scanner is not None:
-        reader = asked.restart.reader if asked.restart else None
-        suffix = reader.view.suffix if reader and reader.valued else None
-        return ("more of the value", *_quoted(getattr(suffix, "literals", ())))
-    after = asked.program[asked.pc]
-    if not wanted and isinstance(after, FreeText):
-        return (_TEXT[after.role], *_quoted(after.table))
-    # An uncertain call may still become text.
-    return (wanted or _wanted(asked, asked.finish()), *(["text"] if machine.frames else []))
-
-
-def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
-    """Return the text that was expected instead of the text fed last, or "" if any text is allowed."""
-    return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
-
-
-def _quoted(markers: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(repr(core) for marker in markers if (core := marker.strip())))

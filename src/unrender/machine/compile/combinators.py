@@ -15,7 +15,7 @@ from unrender.errors import GrammarError
 from unrender.grammar.handmade import check_references, stopped_at
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
 from unrender.machine.frames import IN_CALLS
-from unrender.machine.grammar_reader import Part, ReadGrammar
+from unrender.machine.grammar_reader import GrammarPart, ReadGrammar
 from unrender.machine.interpreter import Program
 from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
@@ -92,12 +92,12 @@ def _inside(around: nodes.Role | None) -> str:
     return "outside of any tag" if around is None else f"inside {around.value!r}"
 
 
-def _part(node: nodes.Node, known: Mapping[str, Start]) -> Part:
+def _part(node: nodes.Node, known: Mapping[str, Start]) -> GrammarPart:
     """Return a node with what its reader needs to know. Raises `GrammarError` for a node that handwritten grammars can't contain."""
     if isinstance(node, nodes.Optional):
         node = nodes.Choice((node.node, nodes.EMPTY))
     inner, wanted = tuple(_part(child, known) for child in nodes.children(node)), _wanted_by(node)
-    part = Part(node, inner, wanted)
+    part = GrammarPart(node, inner, wanted)
     match node:
         case nodes.Chars():
             ranges = ranges_of(node)
