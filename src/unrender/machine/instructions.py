@@ -254,8 +254,12 @@ class Look:
     ends: bool = False
     """True if the end of the output is accepted too."""
     takes: bool = False
+    thinks: bool = False
+    """True if reasoning must be allowed to start here."""
 
     def step(self, machine: Machine) -> bool:
+        if self.thinks and not machine.thinks:
+            return machine.fail("content")
         if undecided(machine, self.markers, machine.at):
             return True
         marker = self.markers.at(machine.buffer, machine.at)
@@ -404,8 +408,11 @@ class Jump:
     """Continues at another instruction."""
 
     target: int
+    thinks: bool | None = None
+    """True if reasoning may start there, and False if it may not. None to leave this as it is."""
 
     def step(self, machine: Machine) -> bool:
+        machine.thinks = machine.thinks if self.thinks is None else self.thinks
         return machine.go_to(self.target)
 
 

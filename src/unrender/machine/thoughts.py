@@ -202,17 +202,3 @@ class EndTurn:
         if mentioned is None:
             return True
         return machine.go_to(self.text) if mentioned or (before and _in_code(before)) else machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class MayThink:
-    """Sets whether reasoning may start here, or requires that it may."""
-
-    thinks: bool = True
-    required: bool = False
-
-    def step(self, machine: Machine) -> bool:
-        if self.required:
-            return machine.go_on() if machine.thinks else machine.fail("content")
-        machine.thinks = self.thinks
-        return machine.go_on()
