@@ -506,16 +506,21 @@ class Turn(Constrained, Page):
         """True if a text in the prompt contains a marker of the template, and `prepare` was called with `markers="encode"`."""
         return self._source is not None and self._source.marked
 
-    def _parts(self) -> list[str]:
+    @property
+    def _known_markers(self) -> tuple[str, ...]:
+        """The template's markers. Empty for a prompt that was rendered elsewhere."""
+        return () if self._source is None else self._source.known_markers
+
+    def _parts(self, special_roles: Collection[str] = AUTHORS) -> list[str]:
         """Return the prompt in parts, so that no part contains a marker that was written in a message.
 
         Encoded one by one, the parts give ids in which messages are ordinary text. A prompt without such markers is one part.
         """
-        if self._source is None or not self._source.marked:
+        if not self._has_markers:
             return [self.prompt]
-        pieces = self._flagged()
+        pieces = self._flagged(special_roles)
         bodies = special_tokens(text for text, body in pieces if body)
-        cuts = SpecialTexts({*self._source.known_markers, *bodies}).cuts(pieces)
+        cuts = SpecialTexts({*self._known_markers, *bodies}).cuts(pieces)
         return [self.prompt[start:end] for start, end in pairwise([0, *cuts, len(self.prompt)])]
 
     @property
