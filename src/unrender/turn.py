@@ -483,8 +483,8 @@ class Turn(Constrained, Page):
         """Return the token ids of the prompt. The text of messages, tools and documents never becomes a special token.
 
         If no such text contains a special token, the ids are those of the whole prompt. No BOS or EOS is added, since the template writes
-        them. `tokenizer` is from transformers or tokenizers, or a `PromptEncoder`, which is faster for several prompts. Special tokens are
-        kept in messages with one of the `special_roles`, and in the model's own text (`Turn.next`, `continue_final_message`).
+        them. `tokenizer` is from transformers, tokenizers or mistral-common, or a `llama_cpp.Llama`. A `PromptEncoder` is faster for several
+        prompts. Special tokens are kept in messages with one of the `special_roles`, and in the model's own text (`Turn.next`, `continue_final_message`).
 
         Raises `RequestError` for a prompt rendered elsewhere, since the owners of its text are unknown, and `TokenizerError` if the
         tokenizer doesn't list its special tokens.

@@ -14,6 +14,7 @@ from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
 from unrender.prompt import PromptText
 from unrender.prompt.special_texts import SpecialTexts, starts_of
+from unrender.prompt.vocabularies import as_tokenizer
 from unrender.signatures import checked
 
 _HALF = "\ufffd"
@@ -105,7 +106,7 @@ class Encoded(NamedTuple):
 
 @checked
 class PromptEncoder:
-    """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
+    """Encodes pieces of prompts with a tokenizer of transformers, tokenizers or mistral-common, or with a `llama_cpp.Llama`.
 
     A piece is a string with a flag for message bodies. In bodies, the text of a special token is encoded as ordinary text. The tokenizer
     recognises special tokens only in the other pieces, which come from the template. All added tokens of a vocabulary count as special,
@@ -115,6 +116,7 @@ class PromptEncoder:
     """
 
     def __init__(self, tokenizer: Any) -> None:
+        tokenizer = as_tokenizer(tokenizer)
         self.tokenizer: Any = tokenizer
         """The tokenizer."""
         self.special_ids: frozenset[int] = special_ids_of(tokenizer)
