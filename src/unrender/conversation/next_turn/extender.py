@@ -178,11 +178,7 @@ class Extender:
         facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         safe = self._read(messages, writer, request)
-        offset = len(turn.known_ids)
-        unknown = dict(_unknown_ids(safe.rendered.messages, said, offset))
-        new, calls, said = answering(safe.rendered.messages, said, offset)
-        if unknown and not answer.foreign_ids:
-            raise RequestError(_wrong_id(unknown, said))
+        new, calls, said, odd = _matched(safe.rendered.messages, said, len(turn.known_ids), answer.foreign_ids)
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
         stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
@@ -213,12 +209,7 @@ class Extender:
             tool_prompt=writer.injection,
             media=(*turn.media, *media),
             thinking=writer.kwargs.thinking,
-            warnings=(
-                *_added(before, writer),
-                *self._notes(made, new, remarks),
-                *safe.notes,
-                *map(_note_of, unknown.items()),
-            ),
+            warnings=(*_added(before, writer), *self._notes(made, new, remarks), *safe.notes, *odd),
             marked=safe.marked,
             known_ids=(*turn.known_ids, *(call.id or "" for call in calls)),
             _source=following,
@@ -424,6 +415,17 @@ def answering(
     return tuple(answered.get(i, message) for i, message in enumerate(messages)), tuple(named.values()), said
 
 
+def _matched(
+    messages: Conversation,
+    said: Answered,
+    offset: int,
+    foreign: bool,  # noqa: FBT001 -- the sender of the ids
+) -> tuple[Conversation, tuple[SaidCall, ...], Answered, list[str]]:
+    """Return the result of `answering`, and a note for each result with an unknown id."""
+    found = answering(messages, said, offset)
+    return *found, _checked_ids(messages, said, offset, foreign=foreign)
+
+
 def _fits(by: str, said: Answered, k: int, message: Said, offset: int) -> bool:
     """Return whether a tool result belongs to call `k` of the answer. `offset` is the number of earlier calls."""
     call, written, given = said.calls[k], said.written_ids[k], message.answers or ""
@@ -449,12 +451,14 @@ def _unknown_ids(messages: Conversation, said: Answered, offset: int) -> Iterato
             yield i, message.answers
 
 
-def _wrong_id(unknown: Mapping[int, str], said: Answered) -> str:
-    i, id = next(iter(unknown.items()))
-    known = [call.id for call in said.calls]
-    return expected_one_of(f"messages[{i}].tool_call_id", known, id, what="the ids of the answer's calls, ")
-
-
-def _note_of(unknown: tuple[int, str]) -> str:
-    i, id = unknown
-    return f"messages[{i}].tool_call_id: no call has the id {id!r:.60}; the result is matched by name or order"
+def _checked_ids(messages: Conversation, said: Answered, offset: int, *, foreign: bool) -> list[str]:
+    """Return a note for each result with an unknown id. Raises `RequestError` unless ids may be `foreign`."""
+    notes = []
+    for i, id in _unknown_ids(messages, said, offset):
+        if not foreign:
+            known, what = [call.id for call in said.calls], "the ids of the answer's calls, "
+            raise RequestError(expected_one_of(f"messages[{i}].tool_call_id", known, id, what=what))
+        notes.append(
+            f"messages[{i}].tool_call_id: no call has the id {id!r:.60}; the result is matched by name or order"
+        )
+    return notes
