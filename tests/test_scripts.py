@@ -84,7 +84,7 @@ def test_template_is_the_one_of_the_manifest(path: Path) -> None:
     assert digest(path.read_bytes()) == MANIFEST["templates"][path.name]
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
 def test_gallery_shows_what_is_derived_now(path: Path) -> None:
     """A model's picture in the gallery shows the format that analysis derives now."""

@@ -102,6 +102,7 @@ def whole(message: Message) -> dict[str, Any]:
     return {"content": message.content, "reasoning": message.reasoning, "calls": calls}
 
 
+@pytest.mark.few(90)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case['id']}-{case['template']}") for case in OUTPUTS])
 def test_a_recorded_output_gives_the_recorded_message(case):
     """Each output gives its message, or is a listed exception. Added-up deltas equal the message for every chunking."""
@@ -146,6 +147,7 @@ def same_ids(message: Message, wanted: list[dict[str, Any]]) -> bool:
     return all(not want or want.startswith(COUNTED_IDS) or want.strip() == found for found, want in ids)
 
 
+@pytest.mark.few(160)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in LEGACY])
 def test_a_recorded_output_is_read_as_expected(case: dict[str, Any]) -> None:
     """Each output gives the expected message or is listed as an exception. The result is the same for every chunking."""
@@ -188,6 +190,7 @@ def as_compared(case: dict[str, Any], message: Message) -> bool:
     return all(same[field] for field in case["asserts"])
 
 
+@pytest.mark.few(140)
 @pytest.mark.parametrize("case", COMPARED, ids=lambda case: str(case["id"]))
 def test_parity(case: dict[str, Any]) -> None:
     """Our message equals the case's message for every chunking, unless the case is listed as an exception."""

@@ -74,7 +74,7 @@ def check_said_once(parser: Parser, text: str) -> None:
         assert said.count(needle) <= "\n".join(kept.values()).count(needle)
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: CallRelease) -> None:
@@ -87,7 +87,7 @@ def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: Call
         check_said_once(parser, output[:end])
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 @few
@@ -103,6 +103,7 @@ def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data
     check_said_once(parser, text)
 
 
+@pytest.mark.few(12)
 @each_family
 @few
 @given(data=st.data())
@@ -118,6 +119,7 @@ def test_only_complete_calls_are_told_of(family: Family, data: st.DataObject) ->
         assert {str(event.status) for event in told if isinstance(event, ToolCallFinished)} <= {"complete"}
 
 
+@pytest.mark.few(12)
 @each_family
 @few
 @given(data=st.data())
@@ -139,7 +141,7 @@ def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) 
     assert found[0] == found[1]
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 @few
@@ -151,7 +153,7 @@ def test_a_role_that_was_given_stays(family: Family, release: CallRelease, data:
     check_final(maker(family, release), pieces(text, size))
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 @few
@@ -182,6 +184,7 @@ def check_restored(
         assert (again.message, again.spans) == (parser.message, parser.spans)
 
 
+@pytest.mark.few(3)
 @each_grammar
 @each_release
 def test_an_answer_in_a_grammar_made_by_hand_is_one_truth(by_hand: ByHand, release: CallRelease) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from cases import thinned
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.families import CONTENT, FAMILIES, REQUEST, Family
@@ -44,7 +45,7 @@ def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
         check(maker(family, request=ANY_TOOL), output)
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(8)
 @each_family
 @given(data=st.data())
 def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
@@ -55,7 +56,7 @@ def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataO
     check(maker(family, request=ANY_TOOL), text)
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(8)
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
@@ -66,20 +67,22 @@ def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.D
 
 
 @each_family
-def test_a_copy_at_every_position_goes_on_like_the_original(family: Family) -> None:
+@thinned(7)
+def test_a_copy_at_every_position_goes_on_like_the_original(family: Family, step: int) -> None:
     """A copy is complete at every position of a real output."""
     output = family.outputs[0]
 
-    check_copies(maker(family), output, list(range(len(output) + 1)))
+    check_copies(maker(family), output, list(range(0, len(output) + 1, step)))
 
 
 @each_family
-def test_a_parser_pickles_at_every_position(family: Family) -> None:
+@thinned(5)
+def test_a_parser_pickles_at_every_position(family: Family, step: int) -> None:
     """A parser pickled inside an output continues like the original."""
     output = family.outputs[0]
     expected = read(maker(family)(), output, [output])
 
-    for at in range(0, len(output), 7):
+    for at in range(0, len(output), 7 * step):
         parser = maker(family)()
         before = fed_only(parser, [output[:at]])
         revived: Parser = pickle.loads(pickle.dumps(parser))

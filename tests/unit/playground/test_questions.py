@@ -42,6 +42,7 @@ def asked(question, **fields):
 EXAMPLES = json.loads(files("unrender.playground").joinpath("page/examples.json").read_bytes())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("example", EXAMPLES["examples"], ids=lambda example: example["name"])
 def test_an_example_is_parsed_with_its_models_own_format(example):
     """A format in the request replaces the derived one, and the example's template writes answers in it."""
