@@ -152,7 +152,7 @@ const checks = {
     await page.keyboard.press("Shift");
     const joined = await page.$$eval("#pictures .joined", (found) => found.map((one) => one.textContent));
     const bars = await page.$$eval(".bars", (found) => found.map((one) => [...one.children].map((bar) => bar.className).join("+")));
-    return (joined.join() === "<think>↵,reasoning,↵</think>" && bars.join() === "reasoning,content,name+argument,marker") || { joined, bars };
+    return (joined.join() === "<think>↵,reasoning,↵</think>" && bars.join() === "reasoning,content,name+argument,marker,marker") || { joined, bars };
   },
   async "a bug report and a picture are taken along"(page) {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
