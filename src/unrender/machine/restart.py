@@ -54,9 +54,7 @@ class Restart(Resumable):
         )
 
     def resume(self, machine: Any) -> None:
-        """Read the text since the start of the reader again, if `machine` is a copy."""
-        if self.run is not None:
-            return
+        """Read the text since the start of the reader again. `machine` is a copy, in which the reader isn't running."""
         self.start.restore(machine)
         machine.released = min(machine.released, self.start.events)
         for name, value in self.state.items():
