@@ -6,7 +6,7 @@ Each row has a reason in `why` and the result in `gives`. The rest is the input:
 - `typed`, `schema`, `key`: a raw text as the argument `key` of a tool with this schema;
 - `tree`, `of`: the text inside a tag;
 - `scan`, `of`, `pieces`, `final`: a scanner, and its output for each piece;
-- `read`, `of`, `text`: a scanner, its output for the whole text at every chunking, the rest, and its status.
+- `read`, `of`, `text`: a scanner, its output for the whole text for every chunking, the rest, and its status.
 
 `of` has the scanner's settings: a `LiteralStyle`; ends and types; a `TagStyle`, a key and a schema.
 """
