@@ -68,8 +68,9 @@ class OpenThought:
             return machine.go_on()
         before = _content_before(machine)
         cut = len(before) >= MAX_CONTEXT
-        line = (before + self.marker[: -len(self.marker.lstrip())]).rpartition("\n")
-        starts = _INDENT.fullmatch(line[2]) and (line[1] or not cut) and not _in_code(before)
+        shown = before + self.marker[: -len(self.marker.lstrip())]
+        line = shown.rpartition("\n")
+        starts = _INDENT.fullmatch(line[2]) and (line[1] or not cut) and not _in_code(shown)
         if not (may_start or starts) or machine.position < machine.unended:
             return machine.go_to(self.text)
         frame = machine.way_back((), self.text)

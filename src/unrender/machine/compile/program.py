@@ -341,7 +341,7 @@ class _Compiler:
                     if marker.core in dropped:
                         self._unopened(hub, Marker(marker.text + part.joint))
         for marker in self.tree.dropped:
-            self._silent(hub, marker, self.code.emit(MayThink(), Jump(self.answer)))
+            self._silent(hub, marker, self.code.emit(MayThink(), Jump(self.answer)), quotable=True)
         for marker in self.tree.joints:
             # A joint is dropped at the start of content. Directly before a call, the joint is part of the call.
             self._opens(marker, self.answer)
