@@ -188,7 +188,7 @@ class CloseUnopened:
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """Handles a special token that ends a turn. A token in a sentence, in code or between quotation marks is text."""
+    """Handles a special token that ends a turn, or has no meaning. A token in a sentence, in code or between quotation marks is text."""
 
     size: int
     text: int
@@ -199,6 +199,10 @@ class EndTurn:
         if not machine.answered or machine.specials or (end == len(machine.buffer) and machine.final):
             return machine.go_on()
         before = _content_before(machine)
+        # In `<results>x</results>`, the start tag is content, so the end tag is, too.
+        marker = machine.buffer[machine.at : end].strip()
+        if marker.startswith("</") and marker.replace("/", "", 1) in before:
+            return machine.go_to(self.text)
         mentioned = before != "" and is_mentioned(before, machine.buffer, end, final=machine.final)
         if mentioned is None:
             return True
