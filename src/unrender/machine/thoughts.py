@@ -193,6 +193,8 @@ class EndTurn:
     size: int
     text: int
     """Address of a `Mention`."""
+    openers: tuple[str, ...] = ()
+    """Start markers of reasoning."""
 
     def step(self, machine: Machine) -> bool:
         end = machine.at + self.size
@@ -203,7 +205,11 @@ class EndTurn:
         marker = machine.buffer[machine.at : end].strip()
         if marker.startswith("</") and marker.replace("/", "", 1) in before:
             return machine.go_to(self.text)
-        mentioned = before != "" and is_mentioned(before, machine.buffer, end, final=machine.final)
+        # In `Write <think>hm</think> around it.`, the start marker is content, and the text before it is the start of the sentence.
+        at = max(map(before.rfind, self.openers), default=-1)
+        opened = at >= 0 and "\n" not in before[at:]
+        said = before[:at] if opened else before
+        mentioned = before != "" and is_mentioned(said, machine.buffer, end, final=machine.final, opened=opened)
         if mentioned is None:
             return True
         return machine.go_to(self.text) if mentioned or (before and _in_code(before)) else machine.go_on()
