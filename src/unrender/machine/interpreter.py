@@ -132,8 +132,8 @@ class Machine(Resumable):
     """Number of end markers consumed for the current call or run of calls."""
     loose: bool = False
     """True if the run of calls started without its outermost start marker."""
-    separated: int = -1
-    """Position after the latest separator between calls, at which only a call is allowed."""
+    separated: int = -(1 << 30)
+    """Position after the latest separator between calls, at which only a call is allowed. Before any text if there is none."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
     tag: Role | None = None
