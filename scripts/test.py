@@ -1,7 +1,8 @@
 """Set up `.venv`, download the vendors' templates, and run pytest.
 
 python3 scripts/test.py                      the short run: fast unit tests, and other tests that you changed
-python3 scripts/test.py --all                all tests, as in CI
+python3 scripts/test.py --all                all tests, as in CI: of tests with very many cases, only a few
+python3 scripts/test.py --nightly            all tests with all cases
 python3 scripts/test.py --set-up             only set up the environment and download files
 python3 scripts/test.py [pytest arguments]   the given tests
 """
@@ -19,6 +20,7 @@ from environment import ROOT, Environment, variables
 # Each process gets a contiguous part of the tests, so that a module's fixtures are created once. An idle process takes
 # tests from others.
 _ALL = ("--numprocesses", "logical", "--dist", "worksteal", "--quiet")
+_NIGHTLY = (*_ALL, "-m", "", "--hypothesis-profile", "nightly")
 _SHORT = (*_ALL, "-m", "not full and not slow", "tests/test_structure.py", "tests/unit")
 
 
@@ -37,7 +39,8 @@ def pytest_arguments(arguments: Sequence[str]) -> list[str]:
     """Return pytest's arguments."""
     if not arguments:
         return [*_SHORT, *_beside_unit(changed_files(ROOT))]
-    return [*_ALL, *arguments[1:]] if arguments[0] == "--all" else list(arguments)
+    modes = {"--all": _ALL, "--nightly": _NIGHTLY}
+    return [*modes[arguments[0]], *arguments[1:]] if arguments[0] in modes else list(arguments)
 
 
 def changed_files(root: Path) -> list[str]:

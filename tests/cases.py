@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tables import case_rows
 
-__all__ = ["beside", "case_rows", "cases"]
+__all__ = ["beside", "case_rows", "cases", "thinned"]
 Test = Callable[..., None]
 
 
@@ -20,6 +20,11 @@ def cases(test: Test) -> Test:
     keys = list(own[0])
     values = [[row[key] for key in keys] for row in own]
     return pytest.mark.parametrize(keys, values, ids=[str(row[0])[:40] or "empty" for row in values])(test)
+
+
+def thinned(step: int) -> pytest.MarkDecorator:
+    """Return a parameter `step` for a test that takes every nth item of a list. In the full run, the test also takes all items."""
+    return pytest.mark.parametrize("step", [step, pytest.param(1, marks=pytest.mark.full)])
 
 
 def _names(row: dict[str, Any], test: Test) -> bool:

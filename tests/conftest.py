@@ -14,13 +14,16 @@ import pytest
 from engines import installed
 from vendor import missing_data
 
-# `ci` repeats the same examples, so a failure is due to the change; `hunt` tries new ones.
-hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True, database=None)
+# `ci` and `nightly` repeat the same examples, so a failure is due to the change; `hunt` tries new ones.
+hypothesis.settings.register_profile("ci", max_examples=10, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("nightly", max_examples=40, deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("hunt", max_examples=3000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Each test runs its own analysis. Tests of the cache choose a folder of their own.
-os.environ["UNRENDER_CACHE"] = "off"
+# All processes and later runs share the analyses of templates. The name of a stored analysis contains the state of all files that affect it,
+# so a change of the source starts anew. Tests of the analysis call `analyze`, and tests of the cache choose a folder of their own.
+if os.environ.get("UNRENDER_CACHE") != "off":
+    os.environ["UNRENDER_CACHE"] = str(Path(__file__).parents[1] / ".cache" / "analyses")
 
 # Collected tests and shared fixtures live on. Scanning them for garbage again and again takes a third of the collection
 # time, and almost all the time of each `gc.collect()`. So only objects created by one module's tests are scanned.
@@ -61,13 +64,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _leave_to_the_full_run(items: list[pytest.Item]) -> None:
-    """Mark as `full` the cases beyond `few(n)`. The choice of n cases depends only on their names."""
-    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    """Mark as `full` the cases beyond `few(n)`. The choice of n cases depends only on their names.
+
+    Cases with a value that no chosen case has come first. So if a test runs on the product of formats and policies, the n cases have all
+    policies and as many formats as possible.
+    """
+    cases: dict[tuple[str, int], list[pytest.Function]] = defaultdict(list)
     for item in items:
         for mark in item.iter_markers("few"):
+            assert isinstance(item, pytest.Function)
             cases[item.nodeid.split("[")[0], mark.args[0]].append(item)
     for (_, asked), alike in cases.items():
-        for item in sorted(alike, key=lambda item: crc32(item.nodeid.encode()))[asked:]:
+        met: set[tuple[int, str]] = set()
+        unlike, rest = [], []
+        for item in sorted(alike, key=lambda item: crc32(item.nodeid.encode())):
+            values = set(enumerate(item.callspec._idlist))
+            (rest if values <= met else unlike).append(item)
+            met |= values
+        for item in [*unlike, *rest][asked:]:
             item.add_marker(pytest.mark.full)
 
 

@@ -19,6 +19,7 @@ from types import ModuleType
 
 import environment
 import fetch
+import markup
 import mutants
 import mutating
 import pytest
@@ -84,7 +85,7 @@ def test_template_is_the_one_of_the_manifest(path: Path) -> None:
     assert digest(path.read_bytes()) == MANIFEST["templates"][path.name]
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
 def test_gallery_shows_what_is_derived_now(path: Path) -> None:
     """A model's picture in the gallery shows the format that analysis derives now."""
@@ -121,7 +122,7 @@ def test_table_replaces_the_one_before() -> None:
     """A table replaces the previous text between the marks of the page."""
     page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
 
-    assert reference.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
+    assert markup.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
 
 
 def test_every_task_names_what_is_there() -> None:

@@ -139,6 +139,7 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
+@pytest.mark.few(240)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_answer_is_rebuilt(name, shape):
@@ -177,7 +178,7 @@ def test_header_ends_the_prompt(name):
         assert prompt.endswith(turn.headers[0] + prefill)
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_analysis_is_small_and_blind(name):
     """Analysis renders few probes, and BOS and EOS leave no trace in the derived format."""
@@ -188,6 +189,7 @@ def test_analysis_is_small_and_blind(name):
     assert other.renderings <= 90
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_second_turn_renders(name):
     """A question after a call, its result and an answer appears in the prompt, whatever the form of the messages."""

@@ -49,6 +49,7 @@ def own_words_of(seed: int) -> Iterator[Written]:
     return own_words(composed(seed), turns={place: BEFORE[place] for place in ("first", "after a tool")})
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("seed", range(FEW))
 def test_what_a_composed_template_writes_is_read_back(seed):
     """Each answer is parsed into its intended message, whole and character by character."""

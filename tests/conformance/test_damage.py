@@ -44,7 +44,7 @@ def found(source: str | Path, most: int | None) -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_no_call_comes_of_damage_or_quotations(name):
     """A sample of each template's damaged and quoted answers is parsed correctly."""
@@ -79,7 +79,7 @@ def unanswered(source: str | Path, most: int) -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.few(40)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_what_is_read_can_be_answered(name):
     """The parser and the next turn agree, even on damaged answers."""

@@ -54,7 +54,7 @@ LOSSY: dict[str, tuple[set[str], str]] = {
 """Templates with answers that can't be read back: the shapes of these answers, and the reason."""
 
 
-@pytest.mark.few(50)
+@pytest.mark.few(24)
 @each_template
 def test_what_a_template_writes_is_read_back(name):
     """Each answer is parsed as intended, whole and by character, except for the losses in `LOSSY`."""
@@ -73,7 +73,7 @@ UNWRITTEN = {
 FEW = ["content", "calls", "no arguments", "all"]
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @pytest.mark.engine
 @each_template
 def test_what_the_template_writes_first_is_accepted(name: str) -> None:
@@ -95,7 +95,7 @@ def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
     assert bool(found) == (name in UNWRITTEN), found
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(8)
 @each_template
 def test_no_lexeme_is_lost(name):
     """No lexeme continues with text that may follow a complete lexeme at the same place."""
@@ -116,7 +116,7 @@ CALLS = 3
 """Number of calls with random values for each template."""
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(16)
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @each_template
 def test_arguments_are_kept(name: str) -> None:
@@ -167,6 +167,7 @@ def check_next_prompt(name: str, seed: int) -> None:
     assert [id for id in shown if id not in following.prompt] == [], text
 
 
+@pytest.mark.few(40)
 @each_template
 def test_the_next_prompt_takes_the_ids_of_an_answer(name):
     """Whatever id a grammar lets a model write, the next `prepare` renders it."""
@@ -223,6 +224,7 @@ def refusal(template: ChatTemplate, *answers: str) -> str:
     return ""
 
 
+@pytest.mark.few(40)
 @each_template
 def test_unlike_answers_go_together(name):
     """If a template accepts two answers separately, it accepts them together."""
@@ -237,6 +239,7 @@ def test_unlike_answers_go_together(name):
 BARE = {"type": "function", "function": {"name": "look_up"}}
 
 
+@pytest.mark.few(60)
 @each_template
 def test_a_mask_refuses_nothing_that_is_rendered(name: str) -> None:
     """A mask covers the model's answers and call but no result, even if the tool has no description."""
@@ -287,7 +290,7 @@ def read(parser: Parser) -> Message:
     return parser.message
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(16)
 @each_template
 def test_nothing_of_an_earlier_turn_reaches_the_answer(name):
     """An empty answer contains only text from the generation prompt, whether the prefill is given or detected."""

@@ -32,7 +32,7 @@ def is_expressible(template: ChatTemplate) -> bool:
     return Slot.ARGUMENTS in tools.function and not is_code and not is_key and not is_run
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(12)
 @pytest.mark.filterwarnings("ignore::unrender.errors.FormatWarning")
 @pytest.mark.parametrize("path", TEMPLATES)
 def test_what_can_be_expressed_is(path: Path) -> None:

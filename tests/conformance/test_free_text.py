@@ -58,6 +58,7 @@ def every_text(format: Format) -> list[str]:
     return [text for words in words_of(format) for text in planted(words)]
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_words_of_a_format_in_content_come_back(name):
     """Content that contains the format's words is unchanged, for our own and the vendors' templates."""
@@ -104,7 +105,7 @@ ODD = [
 ]
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(24)
 @pytest.mark.parametrize(("headers", "end", "prompted", "thinks"), ODD)
 def test_words_of_odd_headers_in_content_come_back(headers, end, prompted, thinks):
     """Content is unchanged for templates whose headers and ends are words, punctuation or nothing."""

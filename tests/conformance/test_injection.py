@@ -104,10 +104,10 @@ def check_loop(name: str, tool_format: str) -> None:
     assert all(str(values["city"]) in again.prompt for _, values in found)
 
 
-@pytest.mark.few(50)
+@pytest.mark.few(24)
 @each_template
 def test_a_loop_works_without_tool_support(name: str) -> None:
-    """The prompt describes tools once, a call is parsed at any chunking, and the next prompt has call and result."""
+    """The prompt describes tools once, a call is parsed for any chunking, and the next prompt has call and result."""
     check_lacks(name, "supports_tools")
     check_loop(name, "auto")
 
@@ -118,6 +118,7 @@ def test_a_loop_works_in_every_declared_format(tool_format: str) -> None:
     check_loop("two-roles", tool_format)
 
 
+@pytest.mark.few(60)
 @each_template
 def test_calls_that_a_template_drops_are_kept(name: str) -> None:
     """If a template writes tools but drops calls, the next prompt still shows call and result."""
@@ -150,6 +151,7 @@ def test_a_written_call_continues_what_was_generated(name: str) -> None:
     assert again.startswith(turn.prompt + text)
 
 
+@pytest.mark.few(60)
 @each_template
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance reads the grammars")
 def test_the_injected_syntax_constrains(name: str) -> None:

@@ -69,7 +69,7 @@ def derived(template: Template) -> Format:
     return replace(analyze(template).format, preserved_tokens=())
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", OWN)
 def test_renamed_tags_rename_the_format(name, monkeypatch):
     """The Format of the renamed template is the renamed Format, without declarations for specific markers."""
@@ -153,7 +153,7 @@ def check_renamed_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert derived(Renamed(source, words)).to_dict() == renamed_data(format, words)
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", sorted(PATHS.keys() - OWN.keys()))
 def test_renamed_words_rename_the_format(name, monkeypatch):
     """The analysis knows no names of markers, fields or roles."""

@@ -38,7 +38,7 @@ def judged(source: str | Path, every: int) -> tuple[Counter[str], list[str]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_prompts_grow_by_what_the_template_writes(name):
     """For a sample of answers and conversations, the prompt is extended as the template writes it."""

@@ -34,6 +34,7 @@ TAGS = Calls(call="<call>" + NAME + " " + JSON + "</call>")
 HELLO = [{"role": "user", "content": "Hello"}]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", ODD)
 def test_what_an_odd_template_writes_is_read_back(name):
     """The answers are read back without a warning, so the format claims to support them."""
@@ -50,6 +51,7 @@ def test_a_thought_that_only_the_prompt_begins():
     assert (template.analysis.diagnostics, report.failed) == ((), ())
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("name", [row["why"] for row in ROWS if row.get("escapes")])

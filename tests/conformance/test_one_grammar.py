@@ -141,7 +141,7 @@ def renderings(asked: Subject) -> dict[str, str]:
     return {kind: text for kind, text in found.items() if text is not None}
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(24)
 @subjects(["no tools", "one tool", "three tools"])
 def test_what_the_template_writes_is_accepted(subjects_of):
     """Each dialect accepts the template's own rendering of a valid answer."""
@@ -166,7 +166,7 @@ def trigger_position(turn: Turn, text: str) -> int | None:
     return None
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(16)
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 @TEMPLATES
 def test_triggers_fire_where_a_call_begins(name):
@@ -225,7 +225,7 @@ def can_call(turn: Turn) -> bool:
     return turn.format.tools.mode != "none" or not turn.request._calls_allowed
 
 
-@pytest.mark.few(120)
+@pytest.mark.few(32)
 @subjects(REQUESTS)
 def test_samples_are_read_as_they_were_meant(subjects_of):
     """Random answers are accepted by every dialect, parsed without a malformed part, and call as the request allows."""
@@ -248,7 +248,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @TEMPLATES
 def test_a_response_schema_holds_after_reasoning(name):
     """With a response format, every answer's content fits the schema, with or without reasoning before it."""
@@ -261,7 +261,7 @@ def test_a_response_schema_holds_after_reasoning(name):
             assert VALIDATOR.is_valid(json.loads(message.content)), message.content
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(24)
 @TEMPLATES
 def test_an_answer_that_is_begun_goes_on(name):
     """After a prefilled answer, the grammar starts inside the content, and the message contains all of it."""
@@ -360,7 +360,7 @@ def draw_byte(matcher: Any, draw: random.Random) -> int:
     return draw.choice([token for token in able if 32 <= token < 127] or able)
 
 
-@pytest.mark.few(50)
+@pytest.mark.few(20)
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 @TEMPLATES
 @pytest.mark.parametrize("asked", ["three tools", "some call"])

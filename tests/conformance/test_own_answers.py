@@ -97,6 +97,7 @@ def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) ->
             yield asked | {"input": [*QUESTION, *said, *outputs, {"role": "user", "content": GO_ON}]}
 
 
+@pytest.mark.few(48)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_an_answer_is_accepted_as_history(name):
     """Whatever the model wrote, the parsed answer is rendered in the next prompt, with the new question."""
@@ -109,7 +110,7 @@ def test_an_answer_is_accepted_as_history(name):
         assert GO_ON in taken(template, [*conversation, {"role": "user", "content": GO_ON}]), text
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(24)
 @pytest.mark.parametrize("api", [CHAT, MESSAGES, RESPONSES], ids=lambda api: api.name)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_an_answer_comes_back_through_its_api(name, api):
@@ -129,7 +130,7 @@ def test_an_answer_comes_back_through_its_api(name, api):
             assert GO_ON in taken(template, list(api.read(request).messages)), text
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_any_arguments_are_accepted_in_history(name):
     """In OpenAI's API, arguments are any text. Text that isn't an object is rendered as far as the template allows."""

@@ -154,6 +154,7 @@ def unshown(name: str, label: str) -> str:
     return "" if lost == noted and (not lost or label in NAMED_ALONE) else f"{lost} {turn.warnings}"
 
 
+@pytest.mark.few(24)
 @pytest.mark.filterwarnings("ignore::unrender.errors.TemplateWarning")
 @each_template
 def test_the_same_request_suits_every_template(name):

@@ -12,14 +12,14 @@ from hunting import outputs
 from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case
 from hunting.tally import Failure, Tally, drawing, keep_failure, kept_inputs, spent
-from hypothesis import given, seed
+from hypothesis import given, seed, settings
 
 SECONDS = 1
 GENERATORS = hunt.generators()
 KEPT = [(name, text) for name in GENERATORS for text in kept_inputs(name)]
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("name", "text"), KEPT, ids=[f"{name}-{i}" for i, (name, _) in enumerate(KEPT)])
 def test_what_once_broke_holds(name: str, text: str) -> None:
     """A stored input no longer breaks a guarantee."""
@@ -28,7 +28,7 @@ def test_what_once_broke_holds(name: str, text: str) -> None:
 
 @seed(23)
 @given(cases())
-@drawing(max_examples=30)
+@drawing(max_examples=settings().max_examples)
 def test_random_formats_break_no_promise(case: Data) -> None:
     """A random Format is rejected with the name of a field, or works; `scripts/hunt.py` tries many more."""
     check_case(case)
@@ -95,7 +95,7 @@ def test_a_broken_promise_is_found_and_made_small(tmp_path: Path, monkeypatch: p
         assert "{" not in text
 
     outputs._draw(Random(1))  # Readings are built once, which takes longer than the hunt.
-    monkeypatch.setitem(outputs._CHECKS, "alike at every chunking", loses)
+    monkeypatch.setitem(outputs._CHECKS, "alike for every chunking", loses)
     tally = outputs.hunt(Random(1), spent() + 1, tmp_path)
 
     (failure,) = tally.failures

@@ -50,6 +50,7 @@ def check(family: Family, text: str, seed: int) -> None:
     assert list(readings(family, seed, Parser, text)) == list(readings(family, seed, Stepwise, text))
 
 
+@pytest.mark.few(12)
 @each_family
 def test_outputs_are_read_as_step_by_step(family):
     """Long values, and prose with partial markers, leave in the same chunks with the same positions."""
@@ -62,6 +63,7 @@ def test_outputs_are_read_as_step_by_step(family):
             check(family, text, seed + 100)
 
 
+@pytest.mark.few(12)
 @each_family
 @settings(max_examples=settings.get_profile(settings.get_current_profile_name()).max_examples // 3)
 @given(data=st.data())

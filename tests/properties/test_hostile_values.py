@@ -35,6 +35,7 @@ def hostile_values(calls: Calls) -> Iterator[str]:
         yield from (part, f"x{part}", f"{part}x", f"a\n{part}\nb")
 
 
+@pytest.mark.few(12)
 @each_family
 def test_accepted_values_are_read_back(family: Family) -> None:
     """The parser returns each value that the grammar accepts. Rejected values aren't generated."""
@@ -50,6 +51,7 @@ def test_accepted_values_are_read_back(family: Family) -> None:
         assert [call.arguments for call in message.tool_calls] == [{"city": texts[text]}], text
 
 
+@pytest.mark.few(12)
 @each_family
 def test_drawn_calls_are_read_back(family: Family) -> None:
     """Each sample of a required call is read as complete calls that fit their schemas."""

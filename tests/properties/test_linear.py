@@ -91,7 +91,7 @@ def doubles(measure: Callable[[], tuple[float, float]], most: float) -> bool:
     return False
 
 
-@pytest.mark.few(50)
+@pytest.mark.few(24)
 @pytest.mark.parametrize("chunk", [1, 4])
 @each_reading
 def test_twice_the_text_in_small_pieces_costs_twice(reading: Reading, chunk: int) -> None:
@@ -106,7 +106,7 @@ def test_twice_the_text_in_small_pieces_costs_twice(reading: Reading, chunk: int
     assert slow == []
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(12)
 @each_reading
 def test_twice_the_text_in_one_piece_costs_twice(reading: Reading) -> None:
     """A text fed in one chunk isn't read again, and its rest isn't copied."""

@@ -24,7 +24,7 @@ BEGINNINGS = 30
 """Number of prefixes. All kinds occur over all formats."""
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_drawn_texts_obey_the_judge(seed: int) -> None:
     """Texts of random Formats pass the judge; `scripts/hunt.py --only lossless` tries as many as time allows."""
@@ -38,7 +38,7 @@ def test_drawn_texts_obey_the_judge(seed: int) -> None:
             assert lossless.failure_of(subject, text, random.randrange(1 << 16)) is None
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(16)
 @pytest.mark.parametrize("name", lossless.names())
 def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
     """Each prefix of an answer is read the same when fed, passed to `finish`, parsed at once, or restored."""

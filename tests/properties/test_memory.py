@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import remembering
+from cases import thinned
 from vendor import all_vendor_templates
 
 from unrender import ChatTemplate
@@ -73,7 +74,7 @@ def test_a_session_gives_what_fresh_processes_give(tmp_path):
     steps = [
         (str(path), operation)
         for path in (drawn.choice(OWN), drawn.choice(ALL))
-        for operation in drawn.sample(QUICK, 3)
+        for operation in drawn.sample(QUICK, 2)
     ]
     expected = dict(zip(steps, results(steps, "fresh"), strict=True))
 
@@ -95,7 +96,7 @@ def test_every_template_and_operation(tmp_path, part):
 OLD = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 
 
-@pytest.mark.parametrize("operation", ["described", "verified"])
+@pytest.mark.parametrize("operation", ["described", pytest.param("verified", marks=pytest.mark.full)])
 def test_what_is_found_on_disk_breaks_nothing_after_it(tmp_path, operation):
     """After a cached template from disk was used, other templates are analysed correctly."""
     for name, source in (("old", OLD), ("new", f"{OLD} ")):
@@ -108,10 +109,11 @@ def test_what_is_found_on_disk_breaks_nothing_after_it(tmp_path, operation):
     )
 
 
-def test_what_is_handed_out_is_out_of_reach_of_caches(tmp_path):
+@thinned(3)
+def test_what_is_handed_out_is_out_of_reach_of_caches(tmp_path, step):
     """The vandal changes everything reachable from arguments and results, but later results don't change."""
     path = TESTS / "templates" / "tagged-repr.jinja"
-    steps = [(str(path), operation) for operation in QUICK]
+    steps = [(str(path), operation) for operation in QUICK[::step]]
 
     assert dict(zip(steps * 2, results(steps * 2, "alone", vandal=True), strict=True)) == dict(
         zip(steps, results(steps, "fresh"), strict=True)

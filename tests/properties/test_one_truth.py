@@ -1,4 +1,4 @@
-"""A stream and a whole answer agree under both policies for calls, at every chunking, for any broken text.
+"""A stream and a whole answer agree under both policies for calls, for every chunking, for any broken text.
 
 Rules: the judge uses a client's added-up deltas and the roles of characters. It doesn't know how a call is read.
 """
@@ -74,7 +74,7 @@ def check_said_once(parser: Parser, text: str) -> None:
         assert said.count(needle) <= "\n".join(kept.values()).count(needle)
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: CallRelease) -> None:
@@ -87,13 +87,13 @@ def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: Call
         check_said_once(parser, output[:end])
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 @few
 @given(data=st.data())
 def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data: st.DataObject) -> None:
-    """Deltas, as a client adds them up, equal the message at every chunking. Content is the text with that role."""
+    """Deltas, as a client adds them up, equal the message for every chunking. Content is the text with that role."""
     text = data.draw(mutated(family))
     make = maker(family, release)
 
@@ -103,6 +103,7 @@ def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data
     check_said_once(parser, text)
 
 
+@pytest.mark.few(12)
 @each_family
 @few
 @given(data=st.data())
@@ -118,6 +119,7 @@ def test_only_complete_calls_are_told_of(family: Family, data: st.DataObject) ->
         assert {str(event.status) for event in told if isinstance(event, ToolCallFinished)} <= {"complete"}
 
 
+@pytest.mark.few(12)
 @each_family
 @few
 @given(data=st.data())
@@ -139,7 +141,7 @@ def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) 
     assert found[0] == found[1]
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 @few
@@ -151,7 +153,7 @@ def test_a_role_that_was_given_stays(family: Family, release: CallRelease, data:
     check_final(maker(family, release), pieces(text, size))
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @each_family
 @each_release
 @few
@@ -182,6 +184,7 @@ def check_restored(
         assert (again.message, again.spans) == (parser.message, parser.spans)
 
 
+@pytest.mark.few(3)
 @each_grammar
 @each_release
 def test_an_answer_in_a_grammar_made_by_hand_is_one_truth(by_hand: ByHand, release: CallRelease) -> None:

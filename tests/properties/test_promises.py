@@ -1,10 +1,11 @@
-"""The parser's guarantees for every family: one reading at any chunking, no errors, no loss, resumable."""
+"""The parser's guarantees for every family: one reading for any chunking, no errors, no loss, resumable."""
 
 from __future__ import annotations
 
 import pickle
 
 import pytest
+from cases import thinned
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.families import CONTENT, FAMILIES, REQUEST, Family
@@ -26,7 +27,7 @@ def maker(family: Family, *, strict: bool = False, request: Request = REQUEST) -
 
 @each_family
 def test_the_standard_output_means_the_standard_message(family: Family) -> None:
-    """Text and calls in the format's own spelling are read back exactly at every chunking, even by a strict parser."""
+    """Text and calls in the format's own spelling are read back exactly for every chunking, even by a strict parser."""
     calls = [("get_weather", '{"city": "Paris", "days": 3}'), ("get_time", '{"city": "Rome"}')]
 
     for strict in (False, True):
@@ -44,42 +45,44 @@ def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
         check(maker(family, request=ANY_TOOL), output)
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(8)
 @each_family
 @given(data=st.data())
 def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
-    """Markers in any order are read without error or gap at any chunking, even if any name is a tool."""
+    """Markers in any order are read without error or gap for any chunking, even if any name is a tool."""
     text = data.draw(jumbled(family))
 
     check(maker(family), text)
     check(maker(family, request=ANY_TOOL), text)
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(8)
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
-    """A strict parser reads a text or raises `ParseError` at the same place at every chunking."""
+    """A strict parser reads a text or raises `ParseError` at the same place for every chunking."""
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check_strict(maker(family, strict=True), text)
 
 
 @each_family
-def test_a_copy_at_every_position_goes_on_like_the_original(family: Family) -> None:
+@thinned(7)
+def test_a_copy_at_every_position_goes_on_like_the_original(family: Family, step: int) -> None:
     """A copy is complete at every position of a real output."""
     output = family.outputs[0]
 
-    check_copies(maker(family), output, list(range(len(output) + 1)))
+    check_copies(maker(family), output, list(range(0, len(output) + 1, step)))
 
 
 @each_family
-def test_a_parser_pickles_at_every_position(family: Family) -> None:
+@thinned(5)
+def test_a_parser_pickles_at_every_position(family: Family, step: int) -> None:
     """A parser pickled inside an output continues like the original."""
     output = family.outputs[0]
     expected = read(maker(family)(), output, [output])
 
-    for at in range(0, len(output), 7):
+    for at in range(0, len(output), 7 * step):
         parser = maker(family)()
         before = fed_only(parser, [output[:at]])
         revived: Parser = pickle.loads(pickle.dumps(parser))

@@ -39,7 +39,7 @@ def broken(reading: Reading) -> str:
     return output[:at] + random.choice(markers(reading.format) or ["<"]) + output[at:]
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(12)
 @each_reading
 def test_a_state_goes_on_like_the_original(reading: Reading) -> None:
     """Restored at many positions of a real output and of a broken one, a parser reads the rest like the original."""
@@ -187,6 +187,7 @@ def restored(family: Family, state: dict[str, Any], path: tuple[Any, ...], value
         return Parser._restored(family.format, REQUEST, forged | {"message": digest[1]}, ids=numbered_id)
 
 
+@pytest.mark.few(10)
 @each_family
 def test_a_forged_state_is_refused_or_harmless(family: Family) -> None:
     """Even with a valid digest, every value is checked. An accepted state gives a parser that raises on no text."""

@@ -119,6 +119,7 @@ def _serve(template: ChatTemplate, at: int, kind: str) -> None:
         WRITERS[kind](turn)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", ["json-tags", "named-tags"])
 @pytest.mark.parametrize("kind", ["few", "many", "long", "gbnf", "lark"])
 def test_the_weight_is_that_of_the_memory(name, kind):

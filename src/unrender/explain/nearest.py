@@ -9,6 +9,7 @@ Rules: candidate syntaxes are parsed, but never generated. The order of the cand
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -17,6 +18,7 @@ from typing import Any, Self
 from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
+from unrender.format.parts import text_of
 from unrender.formats import common_calls, declared_formats
 from unrender.machine.events import Event, Malformed
 from unrender.machine.ids import numbered_id
@@ -29,6 +31,7 @@ SPOKEN = (Role.CONTENT, Role.MALFORMED)
 """Roles of text that the user sees, outside of calls."""
 UNREAD = (*SPOKEN, Role.REASONING)
 """Roles of text outside of calls, including reasoning."""
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +111,7 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
     nearest, best = None, reading
     if not reading.turn.request._calls_allowed or not reading.unread.strip():
         return nearest, best
-    for name, why, syntax in candidates():
+    for name, why, syntax in candidates_in(reading.output):
         other = read_as(reading, syntax)
         # A syntax without markers, such as `name(key=value)`, also matches `the file (see below)`. So such a syntax only counts if its
         # calls have arguments.
@@ -161,6 +164,19 @@ def candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
     common = ((item.name, item) for item in common_calls())
     declared = ((f"the declared format {item.name!r}", item) for item in declared_formats())
     return tuple((name, item.why, tools) for name, item in (*common, *declared) for tools in item.format.syntaxes)
+
+
+def candidates_in(output: str) -> Iterator[tuple[str, str, CallSyntax]]:
+    """Yield the candidates that may parse a call in `output`: `output` contains a start marker of calls or, if there is none, a word of the
+    text before a call's name.
+
+    Compiling parsers for the others would take most of the time of an explanation.
+    """
+    for name, why, syntax in candidates():
+        markers = [marker for text in syntax.markers[:2] if (marker := text.strip())]
+        signs = markers or _WORD.findall(text_of(*syntax.function[:1]))
+        if not signs or any(sign in output for sign in signs):
+            yield name, why, syntax
 
 
 def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from unrender.errors import FormatError
-from unrender.explain.nearest import candidates, read_as
+from unrender.explain.nearest import candidates_in, read_as
 from unrender.format import CallSyntax, Format
 from unrender.probe.answers import Answer, read
 from unrender.probe.evidence import Evidence
@@ -49,6 +49,6 @@ def with_observed(found: Evidence, engine: str) -> Format:
 def _best_for(answer: Answer) -> list[CallSyntax]:
     """Return the syntaxes that parse most calls of an answer, and leave least of its text: a fence belongs to the call in it."""
     own = read(answer, repair="none", tolerated=False)
-    found = [(syntax, reading.rank) for _, _, syntax in candidates() if (reading := read_as(own, syntax))]
+    found = [(syntax, reading.rank) for _, _, syntax in candidates_in(answer.text) if (reading := read_as(own, syntax))]
     best = max((rank for _, rank in found), default=None)
     return [syntax for syntax, rank in found if rank == best]

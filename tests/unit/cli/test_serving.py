@@ -78,6 +78,7 @@ def test_port_in_use_is_said_first():
     assert "listening" not in result.output
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
 def test_gateway_that_is_open_to_all_says_so(host, warned):

@@ -165,7 +165,7 @@ def started(*words: str, more: str = "", **given) -> subprocess.CompletedProcess
     return subprocess.run(["bash", "-c", command], env=env, capture_output=True, check=False, timeout=60, **given)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS["words"]["saying"])
 def test_a_reader_that_has_enough_ends_a_command_well(row):

@@ -154,12 +154,12 @@ def test_each_name_has_its_outcome_in_order():
     """A template that hangs, crashes or fails doesn't stop the others. Results are in order."""
     names = ["one", "hangs", "fails", "two", "dies", "breaks", "three"]
 
-    outcomes = examine(names, ask, timeout=15, jobs=2)  # long enough for a process to start on a busy machine
+    outcomes = examine(names, ask, timeout=8, jobs=2)  # long enough for a process to start on a busy machine
 
     assert [outcome.name for outcome in outcomes] == names
     assert [outcome.result for outcome in outcomes] == ["ONE", None, None, "TWO", None, None, "THREE"]
     hangs, fails, dies, breaks = (outcomes[at].failure for at in (1, 2, 4, 5))
-    assert hangs == "took longer than 15 s"
+    assert hangs == "took longer than 8 s"
     assert fails == "no such luck"
     assert dies == "its process ended with code 7"
     assert breaks.startswith("KeyError: 'oh'; this is a bug in unrender")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cases import cases
+from cases import cases, thinned
 from vendor import vendor_cases
 
 from unrender import Format, Message, RequestError
@@ -121,14 +121,15 @@ def test_the_format_of_a_text_is_known() -> None:
     assert "<function=" in found.tools.function
 
 
+@thinned(5)
 @pytest.mark.parametrize("name", ["drift", "drift-controls"])
-def test_nothing_is_called_that_nobody_wrote(name: str) -> None:
+def test_nothing_is_called_that_nobody_wrote(name: str, step: int) -> None:
     """Every call found in real answers, and in prose about calls, is one that a person annotated."""
     rows = vendor_cases(name)
     if not rows:
         pytest.skip("no drifted answers found")
     missed = 0
-    for row in rows:
+    for row in rows[::step]:
         found = calls(rescue({"role": "assistant", "content": row["text"]}, row["tools"]))
         wanted = [
             [(call["name"], call["arguments"]) for call in said["calls"]]
@@ -136,4 +137,4 @@ def test_nothing_is_called_that_nobody_wrote(name: str) -> None:
         ]
         assert not found or found in wanted, row["id"]
         missed += not found and [] not in wanted
-    assert missed <= 20
+    assert missed <= 20 / step

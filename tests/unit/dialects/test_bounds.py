@@ -96,6 +96,7 @@ def test_a_short_structural_tag_is_a_tree():
     assert written["format"]["type"] == "or"
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @SYNTAXES
 @DIALECTS
@@ -110,6 +111,7 @@ UNCOMPARED = "Lark: too many alternatives to compare"
 """Prefix of the warning that Lark may refuse some texts. Schemas are exact nevertheless."""
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
 @SYNTAXES
@@ -127,6 +129,7 @@ def test_length_is_linear_in_the_properties(syntax, write, required):
     assert twice < 2.3 * once
 
 
+@pytest.mark.few(12)
 @pytest.mark.slow
 @SYNTAXES
 @pytest.mark.parametrize("name", PROPERTIES)
@@ -177,7 +180,7 @@ LARGE = {
 @WRITES
 @pytest.mark.parametrize("kind", LARGE)
 def test_large_schemas_are_written_exactly(syntax, write, kind):
-    """Thousands of values or a thousand arguments are within the limits. `benchmarks/grammar.py` tests ten thousand."""
+    """Thousands of values or a thousand arguments are within the limits."""
     with warnings.catch_warnings(action="error", category=SchemaWarning):
         warnings.filterwarnings("ignore", UNCOMPARED, SchemaWarning)
         assert write(answer(syntax, Tool(name="f", parameters={"properties": LARGE[kind]})))
@@ -255,6 +258,7 @@ def test_a_text_that_must_be_too_long_is_not_drawn():
         turn_of(chars("a-z", 10**9, 10**9)).sample(1)
 
 
+@pytest.mark.few(8)
 @WRITES
 @pytest.mark.parametrize(
     "around",

@@ -98,6 +98,7 @@ def test_half_a_character():
     assert text.encode()
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_of_formats(name):
     """The answer has the template's own format, and is parsed correctly."""

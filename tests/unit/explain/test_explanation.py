@@ -25,6 +25,7 @@ NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
 ROWS = rows_of(EXPLANATIONS)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("template", sorted({row["template"] for row in ROWS}))
 def test_an_output_is_explained_as_the_row_says(template):
     """An explanation has the parsed parts, the position where parsing stopped, other syntaxes and a fix. Every character has a role."""
@@ -37,7 +38,7 @@ def test_an_output_is_explained_as_the_row_says(template):
             assert data["clean"] == (not failed and not {"stops", "hints"} & row.keys()), row
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_template_writes_is_clean(name):
@@ -59,7 +60,7 @@ WORDS = (
 )
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_output_is_an_error(name):

@@ -18,6 +18,7 @@ def test_a_declared_format_says_why(declared: Declared) -> None:
     assert Format.from_json(declared.format.to_json()) == declared.format
 
 
+@pytest.mark.few(9)
 @pytest.mark.slow
 @pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
 def test_what_a_declared_format_generates_is_read(declared: Declared) -> None:

@@ -59,6 +59,7 @@ def read(format: Format, chunks: list[str]) -> Message:
     return parser.message
 
 
+@pytest.mark.few(120)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", SYNTAXES)
 def test_what_a_declared_format_writes_is_read(name: str, shape: str) -> None:

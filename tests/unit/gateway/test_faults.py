@@ -11,6 +11,7 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from cases import thinned
 from engine_server import MAKERS, EngineServer, Scripted, events
 from live import ASKED, listening, request, settled
 from serving import Told, posted, served
@@ -52,11 +53,12 @@ async def between(said, **settings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
-def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
+@thinned(7)
+def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path, step):
     """Wherever the engine's stream breaks off, the client gets the text so far and an error, but never half a character."""
     connection = Scripted()
     application = served(MAKERS["llama-server"](connection))
-    for end in range(0, len(SAID) - 2, 1 if path == PATHS[0] else 5):
+    for end in range(0, len(SAID) - 2, step):
         connection.parts = [SAID[at : min(at + 40, end)] for at in range(0, end, 40)]
         answer = posted(application, path, json={**ASKED[path], "stream": True})
         begun = b"}" in SAID[:end]
@@ -65,6 +67,7 @@ def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
         assert "\ufffd" not in answer.text
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(("said", "status"), AT_ONCE.values(), ids=AT_ONCE)
 def test_engine_that_fails_at_once_gives_a_status(said, status):
@@ -79,6 +82,7 @@ def test_engine_that_fails_at_once_gives_a_status(said, status):
     assert all(b"error" in body for _, body in found)
 
 
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [[30.0], [b"data: {nonsense}\n\n"], [b'data: {"error": "x"}\n\n'], []])
 @pytest.mark.parametrize("path", PATHS)
@@ -148,14 +152,17 @@ BAD = [
     (b'{"messages": 1, "input": 1}', "expected"),
     (b'{"messages": [{"role": 1}], "input": [{"role": 1}], "max_tokens": 1}', "expected"),
     (b'{"model": {}, "messages": [], "input": "", "max_tokens": 1}', "model"),
-    *((b"[" * 600 + b"]" * 600, "levels"), (b"1" * 5000, "JSON"), (b"", "JSON"), (b"\xff", "UTF-8")),
+    (b"[" * 600 + b"]" * 600, "levels"),
+    (b"1" * 5000, "integers of fewer digits"),
+    (b"", "JSON"),
+    (b"\xff", "UTF-8"),
     *((b'{"a": %b}' % word, "double") for word in (b"NaN", b"1e999", b"-1e999", b"Infinity")),
 ]
 
 
 @pytest.mark.parametrize(("body", "said"), BAD)
 def test_malformed_request_is_a_400_in_the_apis_shape(body, said):
-    """A body that isn't JSON, has a wrong type or is ambiguous is a 400. The error names the place, in the API's form."""
+    """A body that isn't JSON, has a wrong type or is ambiguous gets status 400. The error names the place, in the API's form."""
     for path in PATHS:
         answer = posted(served(Told("Hi")), path, content=body)
         assert answer.status_code == 400

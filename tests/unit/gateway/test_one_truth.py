@@ -62,7 +62,7 @@ def answers(turn: Any, seed: int) -> Iterator[str]:
     yield text[:first] + text[last:] + text[first:last]
 
 
-@pytest.mark.few(18)
+@pytest.mark.few(13)
 @pytest.mark.slow
 @each_api
 @pytest.mark.parametrize("name", FORMATS)
@@ -144,7 +144,7 @@ def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> 
     ]
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(30)
 @each_reason
 @each_release
 @each_api
@@ -156,7 +156,7 @@ def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason
     assert comparable(streamed) == comparable(whole)
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(24)
 @each_reason
 @each_api
 @each_break
@@ -174,7 +174,7 @@ def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -
     assert said.count("Paris") == told.count("Paris")
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @each_release
 @each_api
 @each_break
@@ -349,6 +349,7 @@ def test_what_cannot_be_healed_stays_as_it_is(engine: Healer, jobs: int) -> None
 FAULTS = [EngineError("no", status=status) for status in (400, 404, 429, 500, 503)] + [EngineError("gone")]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("rest", ["", '"Ro'], ids=["at once", "later"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.status))
 @pytest.mark.parametrize("api", APIS)

@@ -18,6 +18,7 @@ PARAMETERS = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_a_constant_is_written_as_the_codec_writes_it(family: Family) -> None:
     """If every argument is constant, each generated text is parsed to exactly these values."""

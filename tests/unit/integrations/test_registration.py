@@ -72,6 +72,7 @@ def started(site: Path, group: str, code: str = "") -> subprocess.CompletedProce
     return subprocess.run(command, env=env, cwd=site, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ENGINES)
 def test_registers_in_a_supported_release(site, name):
     """In a supported release, both parsers are registered, and nothing is logged."""
@@ -96,7 +97,7 @@ def modules_of(shape: Mapping[str, Any]) -> dict[str, str]:
     return files
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", SHAPES["shape"], ids=lambda shape: f"{shape['engine']}-{shape['version']}")
 def test_another_release_starts_as_without_unrender(site, shape):
     """An unsupported release starts without our parsers, and one line has both versions and the reason."""

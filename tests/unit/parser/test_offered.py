@@ -37,6 +37,7 @@ def read(text: str, size: int, policy: Policy) -> Message:
     return parser.message
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("size", [1, 5, 1000])
 @cases
 def test_a_call_of_another_format_is_read_where_calls_stand(

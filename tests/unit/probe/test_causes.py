@@ -128,16 +128,12 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("unsteady", {"writes": lambda text, task, number: f"{text} {number}" if task.name == "free" else text}),
 ]  # fmt: skip
 """Each cause with a server that has the fault. It must be the first cause in the report."""
-FIRST = [next(at for at, (other, _) in enumerate(FAULTS) if other == name) for name, _ in FAULTS]
-"""For each fault, the first one with the same cause."""
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("name", "server"),
-    [
-        pytest.param(*fault, id=f"{at}-{fault[0]}", marks=[] if first == at else pytest.mark.full)
-        for at, (fault, first) in enumerate(zip(FAULTS, FIRST, strict=True))
-    ],
+    [pytest.param(*fault, id=f"{at}-{fault[0]}") for at, fault in enumerate(FAULTS)],
 )
 def test_planted_faults_are_named(name: str, server: dict[str, Any]) -> None:
     """The first cause of the report is the planted fault, with its evidence."""
@@ -172,6 +168,7 @@ OWN = [
 """Test templates with other syntaxes."""
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("server", HEALTHY, ids=lambda server: "-".join(server) or "plain")
 def test_healthy_servers_are_not_blamed(server: dict[str, Any]) -> None:
     """A healthy server of any kind has no causes, whatever information it lacks."""

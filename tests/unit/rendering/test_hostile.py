@@ -24,7 +24,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.few(36)
+@pytest.mark.few(18)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", BOMBS.values(), ids=BOMBS.keys())
 def test_bomb_is_an_error_in_time(source):

@@ -80,7 +80,7 @@ def conversations():
     yield {"messages": [*answered, CHAT[0]], "tools": [TOOL], "add_generation_prompt": True}
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", vendor_templates())
 def test_vendor_template_renders_as_in_transformers(name):

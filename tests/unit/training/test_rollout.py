@@ -235,9 +235,10 @@ def loaded(rollout, template, tokenizer, way):
 
 @pytest.mark.parametrize("way", ["pickle", "json", "copy", "deepcopy"])
 @pytest.mark.parametrize("answered", [False, True])
-def test_a_rollout_travels(rollout, template, tokenizer, way, answered):
+@pytest.mark.parametrize("turns", [20, pytest.param(200, marks=pytest.mark.full)])
+def test_a_rollout_travels(rollout, template, tokenizer, way, answered, turns):
     """A loaded rollout, even a long one, has the same row and continues like the original."""
-    for number in range(200):
+    for number in range(turns):
         message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
         rollout.extend([result(message, f"{HOSTILE} {number}")])
     if answered:

@@ -58,6 +58,7 @@ def no_engine(monkeypatch):
     monkeypatch.setattr("unrender.verify.grammars.installed", lambda engine: False)
 
 
+@pytest.mark.few(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", LAYOUT)
 def test_what_is_read_and_never_allowed_fails_without_an_engine(broken, no_engine):
@@ -93,6 +94,7 @@ def double_quotes(format: Format) -> Format:
     return arguments(codec=codec)(format)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "check", "capability"),

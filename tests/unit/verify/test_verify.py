@@ -42,6 +42,7 @@ def verdicts(findings):
     return {finding.capability: finding.verdict for finding in findings}
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "tagged-raw", "bracket-id", "python-calls", "channels", "bare-keys"])
 def test_sound_formats_pass(name):
@@ -156,6 +157,7 @@ def test_markers_in_a_question_are_text():
     assert verdicts(report_of("json-tags").findings)["markers in a question"] is Verdict.PASSED
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "python-calls", "tagged-raw"])
 def test_quotes_and_markers_inside_strings_are_text(name):
@@ -305,6 +307,7 @@ CLOSED_BEFORE_THE_CALLS = beside(__file__, "closed-before-the-calls.jinja")
 CONTENT_ALONE_AFTER_THE_HEADER = beside(__file__, "content-alone-after-the-header.jinja")
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS, CONTENT_ALONE_AFTER_THE_HEADER]

@@ -111,8 +111,11 @@ class LlamaServer(HttpEngine):
         return read
 
     def _piece(self, data: Said, top: int | None) -> Piece:
-        text, listed = data.text("content"), [] if top is None else data.listed("completion_probabilities")
-        logprobs = tuple([token for item in listed for token in _token(item, top or 0)])
+        text = data.text("content")
+        logprobs: tuple[dict[str, Any], ...] = ()
+        if top is not None:
+            listed = data.listed("completion_probabilities")
+            logprobs = tuple([token for item in listed for token in _token(item, top)])
         if not data.get("stop"):
             ids = data.ids("tokens")
             return Piece(text, int(bool(text)) if ids is None else len(ids), None, None, logprobs, ids=tuple(ids or ()))

@@ -41,6 +41,7 @@ def asked(path, **request):
     return engine.jobs[0].turn.request, answer.json().get("warnings", [])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("escaped", [True, False])
 def test_text_streams_out_of_json(text, escaped):
