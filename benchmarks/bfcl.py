@@ -25,7 +25,6 @@ import sys
 import time
 import types
 import urllib.error
-import urllib.request
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -35,18 +34,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from real_models import MODELS, downloaded, model_file
+from reporting import arguments, table
 from served import Server, configured, llama_cpp
 
 from unrender.analysis import cache_folder
 from unrender.probe import probe
 
 PACKAGE, VERSION = "bfcl-eval", "2026.3.23"
-CATEGORIES = {
-    "simple": "simple_python",
-    "multiple": "multiple",
-    "parallel": "parallel",
-    "irrelevance": "irrelevance",
-}
+CATEGORIES = {"simple": "simple_python"} | {name: name for name in ("multiple", "parallel", "irrelevance")}
 """Names of the dataset's categories."""
 WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "llama.cpp": ("llama.cpp", {}),
@@ -64,24 +59,27 @@ _LIMIT = 256
 
 def main() -> None:
     """Request the answers that aren't in the output file yet, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="coder-small", help=f"one of {', '.join(MODELS)}, or a GGUF file")
-    parser.add_argument("--limit", type=int, default=10, help="tasks per category")
-    parser.add_argument("--categories", nargs="+", choices=CATEGORIES, default=[*CATEGORIES])
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=[*WAYS])
-    parser.add_argument("--format", help="a format of `unrender probe`; without it, the model is probed first")
-    parser.add_argument("--out", default="bfcl.jsonl", help="one line per answer; a later run continues it")
-    parser.add_argument("--table", action="store_true", help="only print the table of the output file")
-    given = parser.parse_args()
-    out = Path(given.out)
+    given = arguments(
+        __doc__,
+        model={"default": "coder-small", "help": f"one of {', '.join(MODELS)}, or a GGUF file"},
+        limit={"type": int, "default": 10, "help": "tasks per category"},
+        categories={"nargs": "+", "choices": CATEGORIES, "default": [*CATEGORIES]},
+        ways={"nargs": "+", "choices": WAYS, "default": [*WAYS]},
+        format={"help": "a format of `unrender probe`; without it, the model is probed first"},
+        out={"type": Path, "default": Path("bfcl.jsonl"), "help": "one line per answer; a later run continues it"},
+        table={"action": "store_true", "help": "only print the table of the output file"},
+    )
     if not given.table:
-        path = model_file(given.model) if given.model in MODELS else Path(given.model)
-        _run(given, path, out)
-    print(table([json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]))
+        _run(given, model_file(given.model) if given.model in MODELS else Path(given.model), given.out)
+    print(*shares(_lines(given.out)), sep="\n")
+
+
+def _lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def _run(given: argparse.Namespace, path: Path, out: Path) -> None:
-    done = {_key(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()} if out.exists() else set()
+    done = set(map(_key, _lines(out)))
     with ExitStack() as stack:
         dataset = Dataset(stack)
         engine = llama_cpp(stack, path)
@@ -173,17 +171,10 @@ def _wheel() -> Path:
 
 def request(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task as a request in OpenAI's form."""
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                **function,
-                "name": function["name"].replace(".", "_"),
-                "parameters": _schema(function["parameters"]),
-            },
-        }
-        for function in task["function"]
+    named = [
+        {**it, "name": it["name"].replace(".", "_"), "parameters": _schema(it["parameters"])} for it in task["function"]
     ]
+    tools = [{"type": "function", "function": function} for function in named]
     return {"messages": task["question"][0], "tools": tools, "temperature": 0, "max_tokens": _LIMIT}
 
 
@@ -202,13 +193,8 @@ def _schema(schema: Any) -> Any:
 
 def _answer(server: Server, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the calls of an answer as mappings from names to arguments, and its content; or an error."""
-    asked = urllib.request.Request(
-        f"http://127.0.0.1:{server.port}/v1/chat/completions",
-        json.dumps(body).encode(),
-        {"content-type": "application/json"},
-    )
     try:
-        with urllib.request.urlopen(asked) as answer:
+        with server.post(body) as answer:
             message = json.load(answer)["choices"][0]["message"]
     except urllib.error.HTTPError as error:
         return {"error": error.read().decode(errors="replace")[:300]}
@@ -241,24 +227,24 @@ def interval(right: int, all_: int) -> tuple[float, float]:
     return (middle - half) / (1 + z * z / all_), (middle + half) / (1 + z * z / all_)
 
 
-def table(rows: list[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: numbers of parsed and correct answers, and a confidence interval in percent."""
+def shares(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a Markdown table: numbers of parsed and correct answers, and a confidence interval in percent."""
     asked, read, right = Counter[Any](), Counter[Any](), Counter[Any]()
     for row in rows:
         key = row["model"], row["way"], row["category"]
         asked[key] += 1
         read[key] += row["read"]
         right[key] += row["right"]
-    categories = [category for category in CATEGORIES if any(key[2] == category for key in asked)]
-    lines = [f"| model | way | {' | '.join(categories)} |", "|---|---|" + "---|" * len(categories)]
-    for model, way in dict.fromkeys(key[:2] for key in asked):
-        cells = []
-        for category in categories:
-            key = model, way, category
-            low, high = interval(right[key], asked[key]) if asked[key] else (0, 0)
-            cells.append(f"{read[key]} read, {right[key]} of {asked[key]} right ({low:.0%} to {high:.0%})")
-        lines.append(f"| {model} | {way} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+
+    def cell(key: Any) -> str:
+        low, high = interval(right[key], asked[key]) if asked[key] else (0, 0)
+        return f"{read[key]} read, {right[key]} of {asked[key]} right ({low:.0%} to {high:.0%})"
+
+    names = [name for name in CATEGORIES if any(key[2] == name for key in asked)]
+    ways = dict.fromkeys(key[:2] for key in asked)
+    yield from table(
+        ("model", "way", *names), ([*way, *(cell((*way, name)) for name in names)] for way in ways), left=2
+    )
 
 
 if __name__ == "__main__":

@@ -9,27 +9,26 @@ if it returns none. It counts as *wrong* if the parser returns calls with other 
 meant. If a parser raises, its server returns no call, so none is counted.
 """
 
+# ruff: noqa: PLC0415 -- packages that may be missing
+
 from __future__ import annotations
 
+import functools
 import importlib.util
-import json
 import logging
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "scripts", "benchmarks")]
+from readers import Calls, parsed, quietly, sglang_calls, vllm_calls
+from reporting import arguments
+from result_tables import finish
 
-from parser_coverage import Tokenizer  # noqa: E402
-from reporting import arguments, save  # noqa: E402
-from vendor import all_vendor_templates, vendor_cases  # noqa: E402
+from vendor import all_vendor_templates, vendor_cases  # isort: skip - `reporting` sets the path
 
-from unrender import ChatTemplate, Policy  # noqa: E402
+from unrender import ChatTemplate, Policy
 
 PARSERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "Qwen3-Coder": (("qwen3_coder", "qwen3_xml"), ("qwen3_coder",)),
@@ -53,8 +52,8 @@ PARSERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 }
 """Prefixes of template names, and the parsers that vLLM and SGLang document. The first registered one is used."""
 
-Calls = list[tuple[str, Any]]
-Read = Callable[[Mapping[str, Any]], Calls | None]
+Row = Mapping[str, Any]
+Read = Callable[[Row], Calls | None]
 """Returns the calls in a row; None if the reader has no parser for its family."""
 
 
@@ -65,47 +64,43 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     rows = vendor_cases("drift")
     readers = {"unrender": _own("format"), 'unrender, `repair="offered"`': _own("offered")}
-    if importlib.util.find_spec("vllm"):
-        readers[f"vLLM {version('vllm')}"] = _vllm()
-    if importlib.util.find_spec("sglang"):
-        readers[f"SGLang {version('sglang')}"] = _sglang()
-    counts = {name: Counter(map(_judged, rows, [read] * len(rows))) for name, read in readers.items()}
-    print(*_lines(counts), sep="\n")
-    save(asked.json, {"readers": counts})
+    readers |= {
+        f"{name} {version(name.lower())}": make()
+        for name, make in {"vLLM": _vllm, "SGLang": _sglang}.items()
+        if importlib.util.find_spec(name.lower())
+    }
+    finish(
+        asked,
+        "drift",
+        {"readers": {name: Counter(_judged(row, read) for row in rows) for name, read in readers.items()}},
+        "drift",
+    )
 
 
-def _judged(row: Mapping[str, Any], read: Read) -> str:
+def _judged(row: Row, read: Read) -> str:
     wanted = [_calls(said) for said in (row["wanted"], *row.get("also", ()))]
-    meant = any(wanted)
     found = read(row)
     if found is None:
         return "no parser"
     if found:
         return "given" if found in wanted else "wrong"
-    return "no call" if meant else "rightly none"
+    return "no call" if any(wanted) else "rightly none"
 
 
-def _calls(said: Mapping[str, Any]) -> Calls:
+def _calls(said: Row) -> Calls:
     return [(call["name"], call["arguments"]) for call in said.get("calls", ())]
 
 
-def _lines(counts: Mapping[str, Counter[str]]) -> Iterator[str]:
-    order = ("given", "no call", "rightly none", "wrong", "no parser")
-    yield f"{'':30}" + "".join(f"{word:>14}" for word in order)
-    for name, count in counts.items():
-        yield f"{name:30}" + "".join(f"{count[word]:14}" for word in order)
+def _own(repair: Literal["format", "offered"]) -> Read:
+    paths, policy = all_vendor_templates(), Policy(repair=repair)
+    template = functools.cache(lambda stem: ChatTemplate.from_file(paths[stem]))
 
-
-def _own(repair: str) -> Read:
-    known: dict[str, ChatTemplate] = {}
-    paths, policy = all_vendor_templates(), Policy(repair=repair)  # type: ignore[arg-type]
-
-    def read(row: Mapping[str, Any]) -> Calls:
-        stem = row["template"].removesuffix(".jinja")
-        if stem not in known:
-            known[stem] = ChatTemplate.from_file(paths[stem])
+    def read(row: Row) -> Calls:
         asked = {"tools": row["tools"] or None, **row.get("kwargs", {})}
-        parser = known[stem].prepare([{"role": "user", "content": "Go on."}], **asked).parser(policy=policy)
+        turn = template(row["template"].removesuffix(".jinja")).prepare(
+            [{"role": "user", "content": "Go on."}], **asked
+        )
+        parser = turn.parser(policy=policy)
         parser.finish(text=row["text"])
         calls = [call for call in parser.message.tool_calls if call.status == "complete"]
         return [(call.name, call.arguments) for call in calls]
@@ -113,60 +108,28 @@ def _own(repair: str) -> Read:
     return read
 
 
-def _parser(row: Mapping[str, Any], system: int, registered: Sequence[str]) -> str | None:
-    names = next((both[system] for begins, both in PARSERS.items() if row["template"].startswith(begins)), ())
-    return next((name for name in names if name in registered), None)
+def _peer(system: int, registered: Sequence[str], calls: Callable[[str, Row], tuple[str, Calls]]) -> Read:
+    """Return a reader with the first registered parser of a row's family."""
 
+    def read(row: Row) -> Calls | None:
+        documented = next((both[system] for begins, both in PARSERS.items() if row["template"].startswith(begins)), ())
+        name = next((name for name in documented if name in registered), None)
+        return None if name is None else quietly(lambda: parsed(calls(name, row)[1])) or []
 
-def _quietly(read: Callable[[], Calls]) -> Calls:
-    try:
-        return read()
-    except Exception:  # noqa: BLE001 - whatever a parser of others raises: its server gives no call then
-        return []
+    return read
 
 
 def _vllm() -> Read:
-    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: PLC0415
-    from vllm.tool_parsers import ToolParserManager  # noqa: PLC0415
+    from vllm.tool_parsers import ToolParserManager
 
-    registered = ToolParserManager.list_registered()
-
-    def read(row: Mapping[str, Any]) -> Calls | None:
-        name = _parser(row, 0, registered)
-        if name is None:
-            return None
-
-        def calls() -> Calls:
-            request = ChatCompletionRequest(messages=[{"role": "user", "content": "?"}], tools=row["tools"])
-            found = ToolParserManager.get_tool_parser(name)(Tokenizer(), request.tools).extract_tool_calls(
-                row["text"], request
-            )
-            return [(call.function.name, json.loads(call.function.arguments)) for call in found.tool_calls]
-
-        return _quietly(calls)
-
-    return read
+    return _peer(0, ToolParserManager.list_registered(), lambda name, row: vllm_calls(name, row["tools"], row["text"]))
 
 
 def _sglang() -> Read:
-    from sglang.srt.entrypoints.openai.protocol import Tool  # noqa: PLC0415
-    from sglang.srt.function_call.function_call_parser import FunctionCallParser  # noqa: PLC0415
+    from sglang.srt.function_call.function_call_parser import FunctionCallParser
 
     registered = list(FunctionCallParser.ToolCallParserEnum)
-
-    def read(row: Mapping[str, Any]) -> Calls | None:
-        name = _parser(row, 1, registered)
-        if name is None:
-            return None
-
-        def calls() -> Calls:
-            tools = [Tool.model_validate(tool) for tool in row["tools"]]
-            _, found = FunctionCallParser(tools, name).parse_non_stream(row["text"])
-            return [(call.name or "", json.loads(call.parameters)) for call in found]
-
-        return _quietly(calls)
-
-    return read
+    return _peer(1, registered, lambda name, row: sglang_calls(name, row["tools"])(row["text"]))
 
 
 if __name__ == "__main__":

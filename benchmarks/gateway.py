@@ -1,20 +1,17 @@
 """Many concurrent streams through a gateway: CPU per chunk, memory per stream, and delay of text.
 
 python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM]
-    [--vllm PYTHON] [--only NAME] [--json FILE]
+    [--only NAME] [--json FILE]
 
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this process). The servers are:
 
 - `relay`, which copies bytes without parsing them, the minimum for asyncio code;
 - `libraries`, which copies bytes with the server and client libraries of unrender (uvicorn, Starlette, aiohttp);
-- `unrender`;
-- LiteLLM's proxy, if its program is given or found;
-- vLLM's own front end, if a Python with vLLM is given (`gateway_vllm.py` describes its paced engine).
+- `unrender`, and
+- LiteLLM's proxy, if its program is given or found.
 
 Each is compared with the relay of the same run. CPU time is the server's own, from /proc, between the start of the last
 stream and the first end; the cost of starting is counted separately. Delays are wall time, and need a quiet machine.
-Finally, if `xllamacpp` is installed, llama.cpp's own chat endpoint is compared with the gateway in front of the same
-engine, using a random model: `gateway_gguf.py`.
 """
 
 from __future__ import annotations
@@ -22,30 +19,29 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import math
-import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import uvicorn
+from reporting import arguments, progress
+from result_tables import finish
+from served import cpu, memory, started
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from gateway_vllm import Worded
-from paced import Heard, client, engine, port_of
+from paced import Heard, client, engine, port_of  # isort: skip - `reporting` sets the path
 
 TEMPLATE = """{%- if tools %}{{ tools | tojson }}{% endif %}{%- for m in messages %}<|{{ m.role }}|>
 {%- if m.role == 'assistant' and m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}
@@ -59,32 +55,11 @@ _SETTLED = 2.0
 """Seconds after the first token of the last stream."""
 _RAMP = 300
 """Requests per second until all streams have started."""
-_SLOW = ("litellm", "vllm")
 _FIRSTS = 60
 """Number of sequential requests for measuring the time to the first byte."""
 
 
-def family(pid: int) -> list[Path]:
-    """Return the threads of a process and of its child processes."""
-    own = [*Path(f"/proc/{pid}/task").iterdir()]
-    begun = [int(child) for thread in own for child in (thread / "children").read_text().split()]
-    return own + [thread for child in begun for thread in family(child)]
-
-
-def cpu(pid: int) -> float:
-    """Return the CPU seconds that a process and its children have used, in all threads."""
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in family(pid)) / 1e9
-
-
-def memory(pid: int) -> int:
-    """Return the bytes of memory of a process and its children."""
-    processes = {thread.parent.parent for thread in family(pid)}
-    return sum(int((one / "statm").read_text().split()[1]) for one in processes) * os.sysconf("SC_PAGE_SIZE")
-
-
-async def run(
-    port: int, pid: int, streams: int, asked: argparse.Namespace, kind: type[Heard] = Heard
-) -> dict[str, float]:
+async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> dict[str, float]:
     """Run concurrent streams and return the figures."""
     idle = cpu(pid)
     await asyncio.sleep(_SETTLED)
@@ -94,7 +69,7 @@ async def run(
     tokens = int(asked.rate * (asked.seconds + streams / _RAMP))
     tasks = []
     for name in range(streams):
-        tasks.append(asyncio.create_task(client(port, name, tokens, kind=kind)))
+        tasks.append(asyncio.create_task(client(port, name, tokens)))
         await asyncio.sleep(max(0.0, started + name / _RAMP - time.monotonic()))
     await asyncio.sleep(_SETTLED)
     settled, at, peak = cpu(pid), time.monotonic(), memory(pid)
@@ -137,87 +112,57 @@ async def _first(port: int, name: int) -> float:
 
 def main() -> None:
     """Print figures of each server: for the first byte, then for one stream, some, and all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", type=int, default=1000)
-    parser.add_argument("--rate", type=float, default=8.0, help="tokens a second of each stream")
-    parser.add_argument(
-        "--seconds", type=float, default=8.0, help="how long all streams are there together, and two more"
+    asked = arguments(
+        __doc__,
+        "--json",
+        streams=1000,
+        rate={"type": float, "default": 8.0, "help": "tokens a second of each stream"},
+        seconds={"type": float, "default": 8.0, "help": "how long all streams are there together, and two more"},
+        litellm={"default": shutil.which("litellm") or "", "help": "the program of LiteLLM's proxy"},
+        only={"choices": ["relay", "libraries", "unrender", "litellm"], "action": "append"},
+        engine={"action": "store_true", "help": argparse.SUPPRESS},
+        copy={"nargs": 3, "help": argparse.SUPPRESS},
     )
-    parser.add_argument("--litellm", default=shutil.which("litellm") or "", help="the program of LiteLLM's proxy")
-    parser.add_argument("--vllm", default="", help="a Python for vLLM, e.g. the one of the task `real-servers`")
-    parser.add_argument(
-        "--only", choices=["relay", "libraries", "unrender", "litellm", "vllm", "gguf"], action="append"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to a file as well")
-    parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--relay", type=int, nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--libraries", type=int, nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
     if asked.engine:
         asyncio.run(_engine(asked.rate))
-    elif asked.relay:
-        asyncio.run(_relay(*asked.relay))
-    elif asked.libraries:
-        _libraries(*asked.libraries)
+    elif asked.copy:
+        kind, *ports = asked.copy
+        _libraries(*ports) if kind == "libraries" else asyncio.run(_relay(*ports))
     else:
-        _measure(asked)
+        finish(asked, "gateway", {"rows": list(_measure(asked))}, *["gateway"] * (not asked.only))
 
 
-def _measure(asked: argparse.Namespace) -> None:
+def _measure(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all servers, and print them."""
     command = [sys.executable, __file__, "--engine", "--rate", str(asked.rate)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other, tempfile.TemporaryDirectory() as folder:
         assert other.stdout is not None
         engine_port = int(other.stdout.readline())
         relay: dict[int, float] = {}
-        rows: list[dict[str, Any]] = []
         try:
             for name, command in _servers(asked, engine_port, Path(folder)).items():
                 if not asked.only or name in asked.only:
-                    rows += _measured(name, command, asked, engine_port, relay)
+                    for row in _measured(name, command, asked, engine_port):
+                        if (streams := int(row.get("streams", 0))) and (streams in relay or name == "relay"):
+                            row["of_relay"] = row["us_per_chunk"] / relay.setdefault(streams, row["us_per_chunk"])
+                        progress(f"{name} {_figures(row)}")
+                        yield {"server": name, **row}
         finally:
             other.kill()
-    if asked.json:
-        asked.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
-    if not asked.only or "gguf" in asked.only:
-        import gateway_gguf  # noqa: PLC0415 - wants an engine
-
-        gateway_gguf.measure()
 
 
-def _measured(
-    name: str, command: list[str], asked: argparse.Namespace, engine_port: int, relay: dict[int, float]
-) -> Iterator[dict[str, Any]]:
-    """Print and yield the figures of one server. `relay` stores the relay's cost per chunk, by number of streams.
+def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_port: int) -> Iterator[dict[str, float]]:
+    """Yield the figures of one server.
 
-    LiteLLM's proxy and vLLM's front end can't keep up with the largest number of streams on two cores, so they skip it.
+    LiteLLM's proxy can't keep up with the largest number of streams on two cores, so it skips it.
     """
-    with (
-        _free() as port,
-        subprocess.Popen(
-            [word.format(port=port) for word in command],
-            stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            env={**os.environ, **ALONE},
-        ) as server,
-    ):
-        try:
-            asyncio.run(_warm(port))
-            start = asyncio.run(first(port, engine_port))
-            print(name, _figures(start), flush=True)
-            yield {"server": name, **start}
-            counts = sorted({1, asked.streams // 10 or 1, asked.streams})
-            for streams in counts[:-1] if name in _SLOW else counts:
-                kind = Worded if name == "vllm" else Heard
-                found = asyncio.run(run(port, server.pid, streams, asked, kind))
-                if streams in relay or name == "relay":
-                    found["of_relay"] = found["us_per_chunk"] / relay.setdefault(streams, found["us_per_chunk"])
-                print(name, _figures(found), flush=True)
-                yield {"server": name, **found}
-        finally:
-            server.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(20)
-            server.kill()
+    with ExitStack() as stack:
+        port, pid = started(stack, command, own=ALONE)
+        asyncio.run(_warm(port))
+        yield asyncio.run(first(port, engine_port))
+        counts = sorted({1, asked.streams // 10 or 1, asked.streams})
+        for streams in counts[:-1] if name == "litellm" else counts:
+            yield asyncio.run(run(port, pid, streams, asked))
 
 
 def _figures(figures: dict[str, float]) -> str:
@@ -234,16 +179,13 @@ def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[
         f'model_list: [{{model_name: m, litellm_params: {{model: openai/m, api_base: "{address}/v1", api_key: any}}}}]\n'
     )
     found = {
-        "relay": [sys.executable, __file__, "--relay", str(engine_port), "{port}"],
-        "libraries": [sys.executable, __file__, "--libraries", str(engine_port), "{port}"],
+        "relay": [sys.executable, __file__, "--copy", "relay", str(engine_port), "{port}"],
+        "libraries": [sys.executable, __file__, "--copy", "libraries", str(engine_port), "{port}"],
         "unrender": [sys.executable, "-m", "unrender", "serve", "--config", str(folder / "g.toml"), "--port", "{port}"],
     }
     if asked.litellm:
         yaml = str(folder / "litellm.yaml")
         found["litellm"] = [asked.litellm, "--config", yaml, "--port", "{port}", "--telemetry", "False"]
-    if asked.vllm:
-        own = [str(folder), str(asked.rate), "--port", "{port}", "--chat-template", str(folder / "t.jinja")]
-        found["vllm"] = [asked.vllm, str(Path(__file__).with_name("gateway_vllm.py")), *own]
     return found
 
 
@@ -253,7 +195,7 @@ async def _engine(rate: float) -> None:
     await server.serve_forever()
 
 
-async def _relay(engine_port: int, port: int) -> None:
+async def _relay(engine_port: str, port: str) -> None:
     async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)
@@ -271,7 +213,7 @@ async def _relay(engine_port: int, port: int) -> None:
     await server.serve_forever()
 
 
-def _libraries(engine_port: int, port: int) -> None:
+def _libraries(engine_port: str, port: str) -> None:
     sessions: list[aiohttp.ClientSession] = []
 
     async def copied(request: Request) -> StreamingResponse:
@@ -282,21 +224,12 @@ def _libraries(engine_port: int, port: int) -> None:
         return StreamingResponse(answer.content.iter_any(), media_type=answer.content_type)
 
     routes = [Route("/{path:path}", copied, methods=["POST"])]
-    uvicorn.run(Starlette(routes=routes), port=port, http="h11", loop="asyncio", access_log=False, backlog=4096)
-
-
-@contextlib.contextmanager
-def _free() -> Iterator[int]:
-    """Return a free port."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    yield port
+    uvicorn.run(Starlette(routes=routes), port=int(port), http="h11", loop="asyncio", access_log=False, backlog=4096)
 
 
 async def _warm(port: int) -> None:
     """Wait until the server answers."""
-    for _ in range(3000):  # Even vLLM's imports take a minute on a busy machine.
+    for _ in range(3000):  # Imports take long on a busy machine.
         with contextlib.suppress(OSError):
             if (await client(port, 0, 1)).done:
                 return

@@ -7,22 +7,21 @@ leaderboards. The gateway requests the same answers from the same model (by defa
 grammars and once without (`--constrain never`), and with the same prompts. llama.cpp's own chat endpoint gets the same
 requests, and renders its own prompts. An answer is valid if all its calls are complete calls of available tools with
 valid arguments, and if it has a required call. Then its functions and arguments are compared with the known ones,
-ignoring the order of calls and the case of text. Tokens and seconds are averages per answer: seconds until the first
-token, which is the time to read the prompt, and then tokens per second.
+ignoring the order of calls and the case of text. Tokens are averages per answer.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reporting import arguments, save
+from reporting import arguments, progress
+from result_tables import finish
 from served import Server, ask, gateway, llama_cpp
 
 from unrender.gateway.example import example_model
@@ -32,7 +31,7 @@ CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Tokyo", "Berlin", "Madrid",
 PEOPLE = ("Ada", "Tom", "Mia", "Leo", "Zoe", "Max", "Eva", "Sam", "Ida", "Ben")
 UNITS, ROOMS, COLOURS = ("celsius", "fahrenheit"), ("kitchen", "bedroom", "garage"), ("red", "green", "blue", "white")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
-TITLES = ("a review", "a lunch", "a call", "a workshop")
+TITLES = ("review", "lunch", "call", "workshop")
 CHORES = (
     "Write a short poem about rain.",
     "Say hello in French.",
@@ -41,8 +40,7 @@ CHORES = (
     "Tell me a joke.",
 )
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
-Start = Callable[[ExitStack, Path], Server]
-MODES: Mapping[str, Start] = {
+MODES: Mapping[str, Callable[[ExitStack, Path], Server]] = {
     "with a grammar": gateway,
     "without": lambda stack, path: gateway(stack, path, "--constrain", "never"),
     "llama.cpp's own": llama_cpp,
@@ -54,27 +52,28 @@ ATTEMPT = {"temperature": 0, "seed": 1, "max_tokens": 120}
 Call = tuple[str, Mapping[str, Any]]
 
 
+def closed(properties: Mapping[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the schema of an object with only these properties."""
+    required = [one for one in properties if one not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
 def tool(name: str, what: str, properties: Mapping[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
     """Return a tool with only these properties."""
-    required = [one for one in properties if one not in optional]
-    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": what, "parameters": schema}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": what, "parameters": closed(properties, optional)},
+    }
 
 
-WEATHER = tool("get_weather", "Tell the weather in a city.", {"city": TEXT, "unit": {"enum": list(UNITS)}})
-LIGHT = tool(
-    "set_light", "Set the light of a room.", {"room": {"enum": list(ROOMS)}, "colour": {"enum": list(COLOURS)}}
-)
+WEATHER = tool("get_weather", "Tell the weather in a city.", {"city": TEXT, "unit": {"enum": UNITS}})
+LIGHT = tool("set_light", "Set the light of a room.", {"room": {"enum": ROOMS}, "colour": {"enum": COLOURS}})
 ADD = tool("add", "Add two numbers.", {"a": WHOLE, "b": WHOLE})
 MAIL = tool("send_mail", "Send a mail to a person.", {"to": TEXT})
-WHEN = {"type": "object", "properties": {"day": {"enum": list(DAYS)}, "hour": WHOLE}, "required": ["day", "hour"]}
-EVENT = tool("plan_event", "Plan an event.", {"title": TEXT, "when": {**WHEN, "additionalProperties": False}})
-TABLE = tool(
-    "book_table",
-    "Book a table in a restaurant.",
-    {"name": TEXT, "people": WHOLE, "outside": {"type": "boolean"}, "note": TEXT},
-    optional=("outside", "note"),
-)
+WHEN = closed({"day": {"enum": DAYS}, "hour": WHOLE})
+EVENT = tool("plan_event", "Plan an event.", {"title": TEXT, "when": WHEN})
+SEATS = {"name": TEXT, "people": WHOLE, "outside": {"type": "boolean"}, "note": TEXT}
+TABLE = tool("book_table", "Book a table in a restaurant.", SEATS, optional=("outside", "note"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Task:
 
     question: str
     tools: Sequence[Mapping[str, Any]]
-    answer: Sequence[Call]
+    answer: Sequence[Call] = ()
 
 
 def _simple(draw: random.Random) -> Task:
@@ -95,29 +94,24 @@ def _multiple(draw: random.Random) -> Task:
     offered = [WEATHER, LIGHT, ADD, MAIL]
     draw.shuffle(offered)
     a, b, person = draw.randint(2, 99), draw.randint(2, 99), draw.choice(PEOPLE)
-    options: list[tuple[str, Call]] = [
-        (f"What is {a} plus {b}?", ("add", {"a": a, "b": b})),
-        (f"Send a mail to {person}.", ("send_mail", {"to": person})),
-    ]
-    question, call = draw.choice(options)
-    return Task(question, offered, [call])
+    add = Task(f"What is {a} plus {b}?", offered, [("add", {"a": a, "b": b})])
+    return draw.choice([add, Task(f"Send a mail to {person}.", offered, [("send_mail", {"to": person})])])
 
 
 def _parallel(draw: random.Random) -> Task:
-    one, two = draw.sample(PEOPLE, 2)
-    return Task(
-        f"Send a mail to {one} and a mail to {two}.", [MAIL], [("send_mail", {"to": one}), ("send_mail", {"to": two})]
-    )
+    both = draw.sample(PEOPLE, 2)
+    question = "Send a mail to {} and a mail to {}.".format(*both)
+    return Task(question, [MAIL], [("send_mail", {"to": person}) for person in both])
 
 
 def _irrelevant(draw: random.Random) -> Task:
-    return Task(draw.choice(CHORES), [draw.choice([WEATHER, LIGHT, ADD, MAIL])], [])
+    return Task(draw.choice(CHORES), [draw.choice([WEATHER, LIGHT, ADD, MAIL])])
 
 
 def _nested(draw: random.Random) -> Task:
     title, day, hour = draw.choice(TITLES), draw.choice(DAYS), draw.randint(8, 18)
-    arguments = {"title": title.removeprefix("a "), "when": {"day": day, "hour": hour}}
-    return Task(f"Plan {title} on {day} at {hour} o'clock.", [EVENT], [("plan_event", arguments)])
+    arguments = {"title": title, "when": {"day": day, "hour": hour}}
+    return Task(f"Plan a {title} on {day} at {hour} o'clock.", [EVENT], [("plan_event", arguments)])
 
 
 def _enums(draw: random.Random) -> Task:
@@ -127,11 +121,8 @@ def _enums(draw: random.Random) -> Task:
 
 def _missing(draw: random.Random) -> Task:
     name, people = draw.choice(PEOPLE), draw.randint(2, 9)
-    return Task(
-        f"Book a table for {people} people. My name is {name}.",
-        [TABLE],
-        [("book_table", {"name": name, "people": people})],
-    )
+    question = f"Book a table for {people} people. My name is {name}."
+    return Task(question, [TABLE], [("book_table", {"name": name, "people": people})])
 
 
 CATEGORIES: Mapping[str, Callable[[random.Random], Task]] = {
@@ -147,21 +138,20 @@ CATEGORIES: Mapping[str, Callable[[random.Random], Task]] = {
 
 @dataclass(slots=True)
 class Tally:
-    """Results of a category's tasks in one mode."""
+    """Results of tasks in one mode."""
 
     tasks: int = 0
     valid: int = 0
     function: int = 0
     arguments: int = 0
     tokens: int = 0
-    first: float = 0.0
     seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Add another tally."""
-        for name in ("tasks", "valid", "function", "arguments", "tokens", "first", "seconds"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
     def judge(self, task: Task, written: Sequence[tuple[str, str]], content: str) -> None:
         """Count an answer; `written` are its calls, with names and arguments as text."""
@@ -177,52 +167,35 @@ class Tally:
             self.wrong.append(f"{task.question}  {written or content!r}"[:200])
 
     def shares(self) -> dict[str, int]:
-        """Return the percentages of answers that are valid, name the right function, and have the right arguments."""
-        return {name: round(100 * getattr(self, name) / self.tasks) for name in ("valid", "function", "arguments")}
-
-    def row(self) -> str:
-        """Return cells of a table."""
-        shares = [f"{share} %" for share in self.shares().values()]
-        rate = (self.tokens - self.tasks) / (self.seconds - self.first)
-        return " | ".join([*shares, f"{self.tokens / self.tasks:.0f}", f"{self.first / self.tasks:.2f}", f"{rate:.0f}"])
+        """Return valid answers, right functions and right arguments in percent, and the tokens of an answer."""
+        shares = {name: round(100 * getattr(self, name) / self.tasks) for name in ("valid", "function", "arguments")}
+        return {**shares, "tokens": round(self.tokens / self.tasks)}
 
 
 def main() -> None:
     """Print a table."""
     given = arguments(__doc__, "file", "--show", "--json", tasks=200)
-    rows: list[dict[str, Any]] = []
     draw, names = random.Random(25), list(CATEGORIES)
     tasks = {name: [CATEGORIES[name](draw) for _ in range(i, given.tasks, len(names))] for i, name in enumerate(names)}
-    print("| category | tasks | | valid | right function | right arguments | tokens | first | tokens a second |")
-    print("|---|--:|---|--:|--:|--:|--:|--:|--:|")
+    found = {name: {mode: Tally() for mode in MODES} for name in (*tasks, "all")}
     with ExitStack() as stack:
         path = given.file or example_model()
         servers = {mode: start(stack, path) for mode, start in MODES.items()}
-        sums = {mode: Tally() for mode in servers}
         for server in servers.values():
             ask(server, {**ATTEMPT, "messages": [{"role": "user", "content": "Hello"}]})  # The first answer warms up.
         for name, listed in tasks.items():
-            found = {mode: Tally() for mode in servers}
             # The modes take turns, so that other load on the machine affects all of them equally.
             for task in listed:
                 for mode, server in servers.items():
-                    _ask(server, task, found[mode], parallel=name == "parallel")
-            for mode, tally in found.items():
-                print(f"| {name} | {tally.tasks} | {mode} | {tally.row()} |", flush=True)
-                rows.append(
-                    {"category": name, "mode": mode, **tally.shares(), "tokens": round(tally.tokens / tally.tasks)}
-                )
-                sums[mode].add(tally)
-                for text in tally.wrong if given.show else ():
-                    print(f"    {text}", file=sys.stderr)
-        for mode, tally in sums.items():
-            print(f"| all | {tally.tasks} | {mode} | {tally.row()} |")
-            rows.append(
-                {"category": "all", "mode": mode, **tally.shares(), "tokens": round(tally.tokens / tally.tasks)}
-            )
-    if given.json:
-        command = f"python benchmarks/grammar_worth.py --tasks {given.tasks}"
-        save(given.json, {"command": command, "rows": rows})
+                    _ask(server, task, found[name][mode], parallel=name == "parallel")
+            for mode, tally in found[name].items():
+                found["all"][mode].add(tally)
+                progress("\n  ".join([f"{name}, {mode}: {tally.shares()}", *(tally.wrong if given.show else ())]))
+    rows = [
+        {"category": name, "mode": mode, **tally.shares()} for name, of in found.items() for mode, tally in of.items()
+    ]
+    command = f"python benchmarks/grammar_worth.py --tasks {given.tasks}"
+    finish(given, "grammar_worth", {"command": command, "rows": rows}, "worth")
 
 
 def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:
@@ -232,13 +205,11 @@ def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:
     more = {"messages": messages, "tools": task.tools, "tool_choice": choice, "parallel_tool_calls": parallel}
     said = ask(server, {**ATTEMPT, **more})
     tally.tokens += said.tokens
-    tally.first += said.first
     tally.seconds += said.seconds
-    calls = [(call["function"]["name"], call["function"]["arguments"]) for call in said.message["tool_calls"]]
-    tally.judge(task, calls, said.message["content"])
+    tally.judge(task, said.calls, said.message["content"])
 
 
-def _called(calls: Iterable[tuple[str, str]], task: Task) -> Iterator[Call | None]:
+def _called(calls: Sequence[tuple[str, str]], task: Task) -> Iterator[Call | None]:
     """Yield calls, with None for one that is cut off or whose tool is unknown."""
     schemas = {one["function"]["name"]: one["function"]["parameters"] for one in task.tools}
     for name, text in calls:

@@ -25,7 +25,8 @@ from dataclasses import replace
 from typing import Any
 
 from grammar_worth import ATTEMPT, CATEGORIES, Tally, Task
-from reporting import arguments, save
+from reporting import arguments
+from result_tables import finish
 from served import Server, llama_cpp
 
 from unrender import ChatTemplate, Event, Malformed, Parser, ToolCallFinished, Turn
@@ -73,10 +74,8 @@ class Engine:
 
     def answer(self, turn: Turn, way: str) -> tuple[str, bool]:
         """Return the answer to a turn in one of the `WAYS`, and whether the token limit cut it off."""
-        text, pieces = (
-            "",
-            self.complete(turn.prompt, turn.stop, turn.constraint("llama.cpp").grammar if way == BOUND else ""),
-        )
+        grammar = turn.constraint("llama.cpp").grammar if way == BOUND else ""
+        text, pieces = "", self.complete(turn.prompt, turn.stop, grammar)
         for left in reversed(range(MOST_HEALS + 1 if way == HEALED else 1)):
             parser, finish, after = turn.parser(), None, AFTER
             events = parser.feed(text)
@@ -94,10 +93,8 @@ class Engine:
                 break
             self.heals += 1
             self.stood = standing(turn, turn.prefill + text, healing.name)
-            text, pieces = (
-                text[: healing.cut],
-                self.complete(healing.prompt, turn.stop, healing.constraint("llama.cpp").grammar),
-            )
+            rest = healing.constraint("llama.cpp").grammar
+            text, pieces = text[: healing.cut], self.complete(healing.prompt, turn.stop, rest)
         return text, finish == "length"
 
 
@@ -108,8 +105,7 @@ def standing(turn: Turn, text: str, name: str) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     tool = turn.request.tool(name)
-    assert tool is not None
-    assert isinstance(tool.parameters, Mapping)
+    assert tool is not None and isinstance(tool.parameters, Mapping)  # noqa: PT018
     call = text[text.rfind(name) :]
     for key, schema in tool.parameters["properties"].items():
         values = [*map(json.loads, set(re.findall(rf'"{key}"\s*:\s*({VALUE})\s*[,}}]', call)))]
@@ -142,36 +138,24 @@ def main() -> None:
             if turn is None:
                 continue
             for way, tally in found.items():
-                start, before = time.monotonic(), engine.tokens
+                start, before, valid = time.monotonic(), engine.tokens, tally.valid
                 text, cut = engine.answer(turn, way)
                 tally.seconds += time.monotonic() - start
                 tally.tokens += engine.tokens - before
-                calls = turn.parse(text).tool_calls
-                valid = tally.valid
-                tally.judge(task, [(call.name, call.arguments_json) for call in calls], text)
+                tally.judge(task, [(call.name, call.arguments_json) for call in turn.parse(text).tool_calls], text)
                 cuts[way] += cut and tally.valid == valid
-    rows = [{"mode": way, **figures(tally, cuts[way])} for way, tally in found.items()]
-    kept, lost = engine.values[True], engine.values[False]
-    print(f"{found[FREE].tasks} calls, {engine.heals} times healed, {kept} of {kept + lost} complete values kept\n")
-    print(
-        "| | valid | cut off | valid of the others | right arguments | tokens | seconds |\n|---|--:|--:|--:|--:|--:|--:|"
-    )
-    for row in rows:
-        shares = " | ".join(f"{row[name]} %" for name in ("valid", "cut", "ended", "arguments"))
-        print(f"| {row['mode']} | {shares} | {row['tokens']} | {row['seconds']} |")
-    for way, tally in found.items():
-        print(*(f"{way}: {text}" for text in tally.wrong if given.show), sep="\n")
-    if given.json:
-        command = f"python benchmarks/healing.py --tasks {given.tasks}"
-        written = {
-            "command": command,
-            "calls": found[FREE].tasks,
-            "heals": engine.heals,
-            "kept": kept,
-            "stood": kept + lost,
-            "rows": rows,
-        }
-        save(given.json, written)
+    for way, tally in found.items() if given.show else ():
+        print(*(f"{way}: {text}" for text in tally.wrong), sep="\n")
+    written = {
+        "command": f"python benchmarks/healing.py --tasks {given.tasks}",
+        "calls": found[FREE].tasks,
+        "heals": engine.heals,
+        "kept": engine.values[True],
+        "stood": engine.values.total(),
+        "rows": [{"mode": way, **figures(tally, cuts[way])} for way, tally in found.items()],
+    }
+    finish(given, "healing", written, "healing")
+    print("{heals} times healed, {kept} of {stood} complete values kept".format(**written))
 
 
 def figures(tally: Tally, cut: int) -> dict[str, float]:
@@ -181,7 +165,6 @@ def figures(tally: Tally, cut: int) -> dict[str, float]:
         **tally.shares(),
         "cut": round(100 * cut / tally.tasks),
         "ended": round(100 * tally.valid / ended) if ended else 0,
-        "tokens": round(tally.tokens / tally.tasks),
         "seconds": round(tally.seconds / tally.tasks, 1),
     }
 

@@ -20,24 +20,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import statistics
-import sys
 import threading
 import time
-import urllib.request
 import warnings
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal
 
-from reporting import arguments, save
+from grammar_worth import TEXT, WHOLE, tool
+from reporting import ROOT, arguments, progress, read, seconds
+from result_tables import finish
 from served import Said, Server, ask, configured, unused_port
 
 from unrender import ChatTemplate, Message, Turn, UnrenderError
@@ -52,7 +51,6 @@ from unrender.gateway.serve import listener, server
 from unrender.machine.ids import id_maker, numbered_id
 from unrender.openai import Usage
 
-ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 TURNS = 20
 COSTS = (2, 20, 200, 500)
@@ -62,18 +60,7 @@ READS = 2000
 TOKEN = 4
 """Approximate number of characters per token."""
 NAME = "get_weather"
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": NAME,
-        "description": "Tell the weather in a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city", "days"],
-        },
-    },
-}
+TOOL = tool(NAME, "Tell the weather in a city.", {"city": TEXT, "days": WHOLE})
 ASKED = {"role": "user", "content": "Compare the weather in these towns, one after the other."}
 CASES = {
     "as the template writes them, sent back": (False, True),
@@ -106,8 +93,7 @@ def answer(turn: Turn, number: int, *, liberties: bool, counts: bool = False) ->
             text = text.removeprefix(turn.prefill)
         elif thought:
             continue
-        read = turn.parse(text)
-        if [(one.name, one.arguments) for one in read.tool_calls] == [call[:2]]:
+        if [(one.name, one.arguments) for one in turn.parse(text).tool_calls] == [call[:2]]:
             return text
     raise ValueError("no answer that is read as it was meant")
 
@@ -133,9 +119,9 @@ def agent(
     turn = chat.prepare(messages, tools=[TOOL])
     for number in range(1, turns):
         text = answer(turn, number, liberties=liberties, counts=counts)
-        read = turn.parse(text)
-        news = [result(read, number)]
-        messages += [body(read, reasoning=reasoning), *news]
+        message = turn.parse(text)
+        news = [result(message, number)]
+        messages += [body(message, reasoning=reasoning), *news]
         before, turn = turn, _next(turn, text, news, extends) or chat.prepare(messages, tools=[TOOL])
         yield before.prompt, text, turn.prompt
 
@@ -156,23 +142,12 @@ def _next(turn: Turn, text: str, news: Sequence[Any], extends: bool) -> Turn | N
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """The common text of an agent's prompts, before and after."""
+def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[dict[str, Any]]:
+    """Yield the results of `kept` for each kind of answer and each way to prompt.
 
-    case: str
-    way: str
-    all: int
-    """Number of templates for which every prompt starts with the last one and the answer."""
-    some: int
-    none: int
-    share: float
-    """The share of a prompt that is in the engine's cache, as the median of templates."""
-
-
-def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[Kept]:
-    """Yield the results of `kept` for each kind of answer and each way to prompt."""
-    missed: dict[str, str] = {}
+    `all`, `some` and `none` are numbers of templates by how many of their prompts start with the last one and the
+    answer. `share` is the share of a prompt that is in the engine's cache, as the median over all templates.
+    """
     for case, (liberties, reasoning) in CASES.items():
         for way in ("before", "after"):
             rows = []
@@ -181,76 +156,66 @@ def kept(templates: Mapping[str, ChatTemplate], turns: int) -> Iterator[Kept]:
                     how = {"liberties": liberties, "reasoning": reasoning, "counts": counted(chat)}
                     found = [*agent(chat, turns, extends=way == "after", **how)]
                 except (UnrenderError, ValueError) as error:
-                    missed[name] = f"{type(error).__name__}: {error}"
+                    progress(f"{name}: not measured: {type(error).__name__}: {error!s:.200}")
                     continue
                 same = [after.startswith(before + text) for before, text, after in found]
                 shares = [len(commonprefix([before + text, after])) / len(after) for before, text, after in found]
                 rows.append((sum(same) / len(same), statistics.mean(shares)))
                 if way == "after" and not all(same):
-                    print(f"  {name}, {case}: {sum(same)} of {len(same)}", file=sys.stderr)
+                    progress(f"{name}, {case}: {sum(same)} of {len(same)}")
             counts = Counter("all" if part == 1 else "some" if part else "none" for part, _ in rows)
             share = round(statistics.median(share for _, share in rows), 3)
-            yield Kept(case=case, way=way, all=counts["all"], some=counts["some"], none=counts["none"], share=share)
-    for name, why in missed.items():
-        print(f"  {name}: not measured: {why:.200}", file=sys.stderr)
+            yield {"case": case, "way": way, **{name: counts[name] for name in ("all", "some", "none")}, "share": share}
 
 
 # Cost.
 
 
-def cost(templates: Mapping[str, ChatTemplate], turns: Sequence[int], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Return the milliseconds of one step for each template, by way and turn."""
+def cost(templates: Mapping[str, ChatTemplate], rounds: int) -> dict[str, dict[str, float]]:
+    """Return the milliseconds of one step by way and turn, as the median over all templates."""
     found: dict[str, dict[str, list[float]]] = {"Turn.next": {}, "prepare": {}}
     for name, chat in templates.items():
         try:
-            steps = dict(_steps(chat, turns))
-            spent = {way: _medians({turn: steps[turn][way] for turn in turns}, rounds) for way in found}
+            for number, ways in _medians(dict(_steps(chat)), rounds).items():
+                for way, spent in ways.items():
+                    found[way].setdefault(str(number), []).append(spent)
+                progress(f"{name}, turn {number}: {ways}")
         except (UnrenderError, ValueError) as error:
-            print(f"  {name}: not measured: {error!s:.200}", file=sys.stderr)
-            continue
-        for way, times in spent.items():
-            for turn in turns:
-                found[way].setdefault(str(turn), []).append(times[turn])
-            print(f"  {name}, {way}: " + " ".join(f"{times[turn]:.2f}" for turn in turns), file=sys.stderr)
-    return found
+            progress(f"{name}: not measured: {error!s:.200}")
+    return {way: {turn: statistics.median(times) for turn, times in by.items()} for way, by in found.items()}
 
 
-def _steps(chat: ChatTemplate, turns: Sequence[int]) -> Iterator[tuple[int, dict[str, Callable[[], Any]]]]:
+Steps = Mapping[int, Mapping[str, Callable[[], Any]]]
+
+
+def _steps(chat: ChatTemplate) -> Iterator[tuple[int, Mapping[str, Callable[[], Any]]]]:
     """Yield a turn number and the two ways to its prompt."""
     messages: list[Any] = [ASKED]
     turn = chat.prepare(messages, tools=[TOOL])
-    for number in range(2, max(turns) + 1):
+    for number in range(2, max(COSTS) + 1):
         # Every template gets the same messages, whether it drops reasoning or not.
         text = answer(turn, number, liberties=False)
-        read = turn.parse(text)
-        news = [result(read, number)]
-        messages += [body(read, reasoning=True), *news]
+        message = turn.parse(text)
+        news = [result(message, number)]
+        messages += [body(message, reasoning=True), *news]
         last, turn = turn, turn.next(text, news)
-        if number in turns:
-            said = list(messages)
-            yield (
-                number,
-                {
-                    "Turn.next": partial(last.next, text, news),
-                    "prepare": partial(chat.prepare, said, tools=[TOOL]),
-                },
-            )
+        if number in COSTS:
+            said = partial(chat.prepare, list(messages), tools=[TOOL])
+            yield number, {"Turn.next": partial(last.next, text, news), "prepare": said}
 
 
-def _medians(work: Mapping[int, Callable[[], Any]], rounds: int) -> dict[int, float]:
-    """Return the milliseconds of processor time of each function. They alternate, so that other load affects all."""
-    times: dict[int, list[float]] = {turn: [] for turn in work}
+def _medians(steps: Steps, rounds: int) -> dict[int, dict[str, float]]:
+    """Return the milliseconds of processor time of each step. They alternate, so that other load affects all."""
     gc.collect()
     gc.disable()  # The same as in timeit.
     try:
-        for attempt in range(rounds + 1):
-            for turn, step in work.items():
-                start = time.process_time()
-                step()
-                times[turn] += [1e3 * (time.process_time() - start)] * bool(attempt)
+        times = [
+            {at: {way: 1e3 * seconds(step) for way, step in of.items()} for at, of in steps.items()}
+            for _ in range(rounds + 1)  # The first round warms up.
+        ]
     finally:
         gc.enable()
-    return {turn: statistics.median(spent) for turn, spent in times.items()}
+    return {at: {way: statistics.median(one[at][way] for one in times[1:]) for way in of} for at, of in steps.items()}
 
 
 # Time to the first token.
@@ -313,18 +278,13 @@ def llama(stack: ExitStack, path: Path, extend: Literal["on", "off"]) -> Server:
     return configured(stack, settings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class First:
-    """The time of the first token of an answer."""
-
-    seconds: float
-    read: int
-    """Number of prompt tokens that the engine had to read."""
+First = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By server and turn: the seconds to the first token, and the prompt tokens that the engine had to read."""
 
 
-def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -> dict[str, dict[str, First]]:
-    """Return the time of the first token of each turn after the first, by server: the median of several agents."""
-    times: dict[str, dict[int, list[Said]]] = {}
+def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -> First:
+    """Return the time of the first token of each turn after the first: the median of several agents."""
+    times: dict[str, dict[str, list[Said]]] = {name: {} for name in servers}
     for attempt in range(rounds):
         for name, one in servers.items():
             # The start is new for each agent, so that none uses another one's cache.
@@ -332,100 +292,52 @@ def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -
             for number in range(1, turns + 1):
                 said = ask(one, {"messages": messages, "tools": [TOOL], "parallel_tool_calls": False, **more})
                 if number > 1:
-                    times.setdefault(name, {}).setdefault(number, []).append(said)
-                calls = said.message["tool_calls"]
+                    times[name].setdefault(str(number), []).append(said)
                 sent = {key: value for key, value in said.message.items() if value or key == "content"}
                 news = f"It is wet in town {number}, with wind from the west. " * 12
-                messages += [{"role": "assistant", **sent}, {"role": "tool" if calls else "user", "content": news}]
-    for name, one in servers.items():
-        with urllib.request.urlopen(f"http://127.0.0.1:{one.port}/metrics") as told:
-            made = [line for line in told.read().decode().splitlines() if line.startswith("unrender_prompts_total")]
-        print(f"  {name}:", *made, sep="\n    ", file=sys.stderr)
-    return {name: {str(turn): _middle(said) for turn, said in by.items()} for name, by in times.items()}
+                role = "tool" if said.message["tool_calls"] else "user"
+                messages += [{"role": "assistant", **sent}, {"role": role, "content": news}]
+    return {name: {turn: _middle(said) for turn, said in by.items()} for name, by in times.items()}
 
 
-def _middle(said: Sequence[Said]) -> First:
+def _middle(said: Sequence[Said]) -> dict[str, float]:
     read = statistics.median(one.prompt_tokens - one.cached_tokens for one in said)
-    return First(seconds=round(statistics.median(one.first for one in said), 3), read=int(read))
+    return {"seconds": round(statistics.median(one.first for one in said), 3), "read": int(read)}
 
 
-def firsts(turns: int, rounds: int) -> dict[str, dict[str, First]]:
-    """Return the seconds to the first token with a real model, and with an engine that can't truncate its cache."""
+def firsts(turns: int, rounds: int) -> First:
+    """Return the seconds to the first token with an engine that can't truncate its cache, and with a real model."""
     chat = ChatTemplate.from_file(ROOT / "tests" / "templates" / "json-tags.jinja")
     states: dict[str, Literal["on", "off"]] = {"rendered": "off", "extended": "on"}
-    found: dict[str, dict[str, First]] = {}
+    own = {"temperature": 0, "seed": 1, "max_tokens": 60, "tool_choice": "required"}
     with ExitStack() as stack:
-        found |= first(
-            {f"no cut, {name}": scripted(stack, chat, state) for name, state in states.items()}, turns, rounds
-        )
+        servers = {f"no cut, {name}": scripted(stack, chat, state) for name, state in states.items()}
+        found = first(servers, turns, rounds)
     with ExitStack() as stack:
         path = example_model()
-        own = {"temperature": 0, "seed": 1, "max_tokens": 60, "tool_choice": "required"}
-        found |= first(
-            {f"llama.cpp, {name}": llama(stack, path, state) for name, state in states.items()}, turns, rounds, **own
-        )
-    return found
-
-
-# Tables.
-
-
-def told(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the tables."""
-    if rows := found.get("kept"):
-        yield f"| answers | | all {TURNS - 1} turns keep | some do | none does | already processed, of each prompt |"
-        yield "|---|---|--:|--:|--:|--:|"
-        for row in rows:
-            yield f"| {row['case'].replace('liberties', 'deviations')} | {row['way']} | {row['all']} | {row['some']} | {row['none']} | {row['share']:.0%} |"
-    if costs := found.get("cost"):
-        base = costs["Turn.next"][str(COSTS[0])]
-        yield (
-            f"\n| relative to turn 2 of `Turn.next` ({base:.2f} ms) | "
-            + " | ".join(f"turn {turn}" for turn in COSTS)
-            + " |"
-        )
-        yield "|---|" + "--:|" * len(COSTS)
-        for way, times in costs.items():
-            yield f"| `{way}` | " + " | ".join(f"{times[str(turn)] / base:.1f}" for turn in COSTS) + " |"
-    if times := found.get("first"):
-        last = max(map(int, next(iter(times.values()))))
-        yield f"\n| first token | turn 2 | turn {last} | tokens read at turn {last} |\n|---|--:|--:|--:|"
-        for name, by in times.items():
-            yield f"| {name} | {by['2']['seconds']:.2f} s | {by[str(last)]['seconds']:.2f} s | {by[str(last)]['read']} |"
+        servers = {f"llama.cpp, {name}": llama(stack, path, state) for name, state in states.items()}
+        return {**found, **first(servers, turns, rounds, **own)}
 
 
 def main() -> None:
     """Measure, and print the tables."""
     parts = ["cost", "kept", "first"]
-    given = arguments(
-        __doc__, "templates", "--quick", "--json", only={"nargs": "+", "choices": parts, "default": parts}
-    )
+    only = {"nargs": "+", "choices": parts, "default": parts}
+    given = arguments(__doc__, "templates", "--quick", "--json", only=only)
     warnings.simplefilter("ignore")
     paths = given.templates or sorted([*SHARED.glob("templates/*.jinja"), *SHARED.glob("more-templates/*.jinja")])
     loaded = {path.stem: ChatTemplate.from_file(path) for path in paths[:: 8 if given.quick else 1]}
     calling = {name: chat for name, chat in loaded.items() if chat.capabilities.supports_tool_calls}
-    found: dict[str, Any] = {"command": "python benchmarks/next_turn.py"}
-    if "cost" in given.only:
-        measured = cost(
-            dict([*calling.items()][:: 1 if given.templates or given.quick else 6]), COSTS, 3 if given.quick else 20
-        )
-        found["cost"] = {
-            way: {turn: statistics.median(times) for turn, times in by.items()} for way, by in measured.items()
-        }
-        growth = [
-            late / early for early, late in zip(measured["Turn.next"]["2"], measured["Turn.next"]["500"], strict=True)
-        ]
-        print(f"turn 500 over turn 2, by template: {min(growth):.2f} to {max(growth):.2f}", file=sys.stderr)
-    if "kept" in given.only:
-        found["kept"] = [asdict(row) for row in kept(calling, TURNS)]
-    if "first" in given.only:
-        times = firsts(4 if given.quick else 10, 1 if given.quick else 5)
-        found["first"] = {name: {turn: asdict(one) for turn, one in by.items()} for name, by in times.items()}
-    print(*told(found), sep="\n")
-    if given.json:
-        # Results that aren't measured this time are kept.
-        before = json.loads(given.json.read_text(encoding="utf-8")) if given.json.exists() else {}
-        save(given.json, before | found)
+    some = dict([*calling.items()][:: 1 if given.templates or given.quick else 6])
+    works: Mapping[str, Callable[[], Any]] = {
+        "cost": lambda: cost(some, 3 if given.quick else 20),
+        "kept": lambda: list(kept(calling, TURNS)),
+        "first": lambda: firsts(4 if given.quick else 10, 1 if given.quick else 5),
+    }
+    # Results that aren't measured this time are kept.
+    before = read(given.json) if given.json else {}
+    found = {part: works[part]() for part in given.only}
+    finish(given, "next_turn", {**before, "command": "python benchmarks/next_turn.py", **found}, *given.only)
 
 
 if __name__ == "__main__":

@@ -11,31 +11,30 @@ every text that it requests is one token. Parsers that need token ids (vLLM's fo
 skipped, so answers that only they support count as unsupported. Templates that write no call are left out.
 """
 
+# ruff: noqa: PLC0415 -- packages that may be missing
+
 from __future__ import annotations
 
-import contextlib
-import io
-import json
+import functools
 import logging
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder in ("tests", "scripts")]
+from readers import Calls, Vocabulary, parsed, quietly, sglang_calls, vllm_calls, vllm_request
+from reporting import arguments, progress
+from result_tables import finish
 
-from reporting import arguments, save  # noqa: E402
-from vendor import all_vendor_templates  # noqa: E402
+from vendor import all_vendor_templates  # isort: skip - `reporting` sets the path
 
-from unrender import ChatTemplate, UnrenderError  # noqa: E402
-from unrender.conversation.messages import Said  # noqa: E402
-from unrender.parser.prompt_tail import read_prefill  # noqa: E402
-from unrender.proof.cut import CutOut  # noqa: E402
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, pairs, proof_answer  # noqa: E402
-from unrender.verify.renditions import Candidate, show_after_prompt  # noqa: E402
+from unrender import ChatTemplate, UnrenderError
+from unrender.conversation.messages import Said
+from unrender.parser.prompt_tail import read_prefill
+from unrender.proof.cut import CutOut
+from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, pairs, proof_answer
+from unrender.verify.renditions import Candidate, show_after_prompt
 
 _CALL = (TOOL_NAMES[0], {"text": "São Paulo", "count": 3})
 _OTHER = (TOOL_NAMES[1], {"text": 'the "old" town', "count": 1})
@@ -48,9 +47,9 @@ ANSWERS = (
     proof_answer(calls=(_CALL, _OTHER)),
 )
 
-Split = Callable[[str], tuple[str, str]]
+Split = Callable[[str], tuple[str | None, str | None]]
 """Splits an answer into reasoning and the rest."""
-Read = Callable[[str], tuple[str, list[tuple[str, Any]]]]
+Read = Callable[[str], tuple[str | None, Calls]]
 """Splits the rest into content and calls."""
 
 
@@ -58,22 +57,17 @@ Read = Callable[[str], tuple[str, list[tuple[str, Any]]]]
 class System:
     """All registered parsers of a system, by name."""
 
-    name: str
-    splits: dict[str, Split]
-    reads: dict[str, Read]
+    splits: Mapping[str, Split]
+    reads: Mapping[str, Read]
 
     def unread(self, answers: Sequence[tuple[str, Said]]) -> int:
         """Return the number of answers that no pair of the system's parsers reads."""
         return sum(not self._reads(text, answer) for text, answer in answers)
 
     def _reads(self, text: str, answer: Said) -> bool:
-        rests = {
-            rest[1]
-            for split in self.splits.values()
-            if (rest := _quietly(split, text)) and _bare(rest[0]) == answer.reasoning
-        }
-        wanted = (answer.content, _calls(answer))
-        return any(_said(_quietly(read, rest)) == wanted for rest in rests for read in self.reads.values())
+        found = [(None, text), *(quietly(split, text) or ("?", "") for split in self.splits.values())]
+        rests = {_bare(rest) for reasoning, rest in found if _bare(reasoning) == answer.reasoning}
+        return any(_meaning(quietly(read, rest)) == _wanted(answer) for rest in rests for read in self.reads.values())
 
 
 def main() -> None:
@@ -81,37 +75,29 @@ def main() -> None:
     asked = arguments(__doc__, "templates", "--json")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    systems = [sglang(), vllm()]
-    counts = dict.fromkeys(("unrender", *(system.name for system in systems)), 0)
-    seen = 0
+    systems = {"SGLang": sglang(), "vLLM": vllm()}
+    counts, seen = dict.fromkeys(("unrender", *systems), 0), 0
     for name, path in sorted(all_vendor_templates().items()):
         if asked.templates and Path(name) not in asked.templates:
             continue
         try:
             candidate = Candidate.of(ChatTemplate.from_file(path))
         except UnrenderError as error:
-            print(f"{name}: {error}")
+            progress(f"{name}: {error}")
             continue
-        written = [(_ended(one.answer, candidate.format), one) for one in _shown(candidate)]
-        written = [(text, one) for text, one in written if _content_first(text, one.said)]
-        if not any(one.said.calls for _, one in written):
+        shown = [cut for answer in ANSWERS if (cut := show_after_prompt(candidate, answer))]
+        written = [
+            (text, cut) for cut in shown if _content_first(text := _ended(cut.answer, candidate.format), cut.said)
+        ]
+        if not any(cut.said.calls for _, cut in written):
             continue
         seen += 1
-        answers = [(text, one.said) for text, one in written]
-        missed = {"unrender": sum(not _own(candidate, one) for _, one in written)}
-        missed |= {system.name: system.unread(answers) for system in systems}
+        missed = {"unrender": sum(not _own(candidate, cut) for _, cut in written)}
+        missed |= {name: system.unread([(text, cut.said) for text, cut in written]) for name, system in systems.items()}
         for reader, unread in missed.items():
             counts[reader] += not unread
-        said = ", ".join(f"{reader} {unread}" for reader, unread in missed.items())
-        print(f"{name}: {len(answers)} answers; not read: {said}", flush=True)
-    print(f"\n{seen} templates that write calls; read: {counts}; vLLM {version('vllm')}, SGLang {version('sglang')}")
-    save(asked.json, {"templates": seen, "read": counts})
-
-
-def _shown(candidate: Candidate) -> Iterator[CutOut]:
-    for answer in ANSWERS:
-        if shown := show_after_prompt(candidate, answer):
-            yield shown
+        progress(f"{name}: {len(written)} answers; not read: {missed}")
+    finish(asked, "coverage", {"templates": seen, "read": counts}, "coverage")
 
 
 def _content_first(text: str, answer: Said) -> bool:
@@ -121,15 +107,11 @@ def _content_first(text: str, answer: Said) -> bool:
 
 def _own(candidate: Candidate, shown: CutOut) -> bool:
     """Return whether the derived format reads an answer. Reasoning text from the prompt is ignored."""
-    message = candidate.read(shown.read_after(candidate.format), [shown.answer]).message
+    prompt = shown.read_after(candidate.format)
+    message = candidate.read(prompt, [shown.answer]).message
     calls = [(call.name, call.arguments_json) for call in message.tool_calls]
-    reasoning = _bare(
-        _bare(message.reasoning).removeprefix(
-            read_prefill(candidate.format, shown.read_after(candidate.format)).strip()
-        )
-    )
-    said = (shown.said.content, _calls(shown.said))
-    return reasoning == shown.said.reasoning and _said((message.content, calls)) == said
+    reasoning = _bare(_bare(message.reasoning).removeprefix(read_prefill(candidate.format, prompt).strip()))
+    return reasoning == shown.said.reasoning and _meaning((message.content, calls)) == _wanted(shown.said)
 
 
 def _ended(text: str, format: Any) -> str:
@@ -142,143 +124,43 @@ def _bare(text: str | None) -> str:
     return (text or "").strip()
 
 
-def _calls(answer: Said) -> list[tuple[str, Any]]:
-    return [(name, dict(arguments)) for name, arguments in pairs(answer)]
+def _wanted(answer: Said) -> tuple[str, Calls]:
+    return answer.content, [(name, dict(arguments)) for name, arguments in pairs(answer)]
 
 
-def _said(found: tuple[str | None, Sequence[tuple[str, Any]]] | None) -> tuple[str, list[tuple[str, Any]]] | None:
-    if found is None:
-        return None
-    content, calls = found
-    try:
-        return _bare(content), [(name, json.loads(given) if isinstance(given, str) else given) for name, given in calls]
-    except ValueError:
-        return None
-
-
-def _quietly(run: Callable[[str], Any], text: str) -> Any:
-    """Return a parser's result for a text; None if it raises."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            return run(text)
-        except Exception:  # noqa: BLE001 - whatever a parser of others raises: it has not read the text
-            return None
-
-
-def _whole(text: str) -> tuple[str, str]:
-    return "", text
-
-
-def _no_calls(text: str) -> tuple[str, list[tuple[str, Any]]]:
-    return text, []
+def _meaning(found: tuple[str | None, Calls] | None) -> tuple[str, Calls] | None:
+    calls = found and quietly(parsed, found[1])
+    return None if found is None or calls is None else (_bare(found[0]), calls)
 
 
 def sglang() -> System:
     """Return SGLang's detectors."""
-    from sglang.srt.entrypoints.openai.protocol import Tool  # noqa: PLC0415
-    from sglang.srt.function_call.function_call_parser import FunctionCallParser  # noqa: PLC0415
-    from sglang.srt.parser.reasoning_parser import ReasoningParser  # noqa: PLC0415
+    from sglang.srt.function_call.function_call_parser import FunctionCallParser
+    from sglang.srt.parser.reasoning_parser import ReasoningParser
 
-    tools = [Tool.model_validate(tool) for tool in PROOF_TOOLS]
+    def split(name: str, forced: bool | None, text: str) -> tuple[str | None, str | None]:
+        found: tuple[str | None, str | None] = ReasoningParser(
+            name, stream_reasoning=False, force_reasoning=forced
+        ).parse_non_stream(text)
+        return found
 
-    def split(name: str, forced: bool | None) -> Split:
-        def run(text: str) -> tuple[str, str]:
-            reasoning, rest = ReasoningParser(name, stream_reasoning=False, force_reasoning=forced).parse_non_stream(
-                text
-            )
-            return reasoning or "", rest or ""
-
-        return run
-
-    def read(name: str) -> Read:
-        def run(text: str) -> tuple[str, list[tuple[str, Any]]]:
-            content, calls = FunctionCallParser(tools, name).parse_non_stream(text)
-            return content, [(call.name or "", call.parameters) for call in calls]
-
-        return run
-
-    splits = {
-        f"{name}{' forced' if forced else ''}": split(name, forced)
-        for name in ReasoningParser.DetectorMap
-        for forced in (None, True)
-    }
-    return System(
-        "SGLang", {"none": _whole, **splits}, {name: read(name) for name in FunctionCallParser.ToolCallParserEnum}
-    )
-
-
-class Anything(dict[str, int]):
-    """A vocabulary in which every requested text is one token."""
-
-    def __contains__(self, key: object) -> bool:
-        return True
-
-    def __missing__(self, key: str) -> int:
-        self[key] = len(self)
-        return self[key]
-
-    def get(self, key: str, default: Any = None) -> int:  # noqa: ARG002
-        """Return the token's id, creating it if needed."""
-        return self[key]
-
-
-class Tokenizer:
-    """The part of a tokenizer that vLLM's parsers use."""
-
-    def __init__(self) -> None:
-        self.vocab = Anything()
-        self.all_special_tokens: list[str] = []
-        self.bos_token_id = self.eos_token_id = 0
-
-    def get_vocab(self) -> dict[str, int]:
-        """Return a mapping that has an id for any text."""
-        return self.vocab
-
-    def convert_tokens_to_ids(self, token: str) -> int:
-        """Return the id of a text."""
-        return self.vocab[token]
-
-    def encode(self, text: str, **_: Any) -> list[int]:
-        """Return a text as one token."""
-        return [self.vocab[text]]
-
-    def decode(self, ids: Sequence[int], **_: Any) -> str:
-        """Return the texts of some tokens."""
-        texts = list(self.vocab)
-        return "".join(texts[i] for i in ids)
+    modes = [(name, forced) for name in ReasoningParser.DetectorMap for forced in (None, True)]
+    splits = {f"{name} {forced}": functools.partial(split, name, forced) for name, forced in modes}
+    return System(splits, {name: sglang_calls(name, PROOF_TOOLS) for name in FunctionCallParser.ToolCallParserEnum})
 
 
 def vllm() -> System:
     """Return vLLM's parsers."""
-    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: PLC0415
-    from vllm.reasoning import ReasoningParserManager  # noqa: PLC0415
-    from vllm.tool_parsers import ToolParserManager  # noqa: PLC0415
+    from vllm.reasoning import ReasoningParserManager
+    from vllm.tool_parsers import ToolParserManager
 
-    request = ChatCompletionRequest(messages=[{"role": "user", "content": "?"}], tools=list(PROOF_TOOLS))
+    def split(name: str, text: str) -> tuple[str | None, str | None]:
+        parser = ReasoningParserManager.get_reasoning_parser(name)(Vocabulary())
+        found: tuple[str | None, str | None] = parser.extract_reasoning(text, vllm_request(PROOF_TOOLS))
+        return found
 
-    def split(name: str) -> Split:
-        def run(text: str) -> tuple[str, str]:
-            reasoning, rest = ReasoningParserManager.get_reasoning_parser(name)(Tokenizer()).extract_reasoning(
-                text, request
-            )
-            return reasoning or "", rest or ""
-
-        return run
-
-    def read(name: str) -> Read:
-        def run(text: str) -> tuple[str, list[tuple[str, Any]]]:
-            found = ToolParserManager.get_tool_parser(name)(Tokenizer(), request.tools).extract_tool_calls(
-                text, request
-            )
-            return found.content or "", [(call.function.name, call.function.arguments) for call in found.tool_calls]
-
-        return run
-
-    def known(names: Iterator[str] | Sequence[str], of: Callable[[str], Any]) -> dict[str, Any]:
-        return {name: of(name) for name in names}
-
-    splits = known(ReasoningParserManager.list_registered(), split)
-    return System("vLLM", {"none": _whole, **splits}, known(ToolParserManager.list_registered(), read))
+    reads = {name: functools.partial(vllm_calls, name, PROOF_TOOLS) for name in ToolParserManager.list_registered()}
+    return System({name: functools.partial(split, name) for name in ReasoningParserManager.list_registered()}, reads)
 
 
 if __name__ == "__main__":

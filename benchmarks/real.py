@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +29,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from reporting import arguments, line, save
+from reporting import arguments, progress
+from result_tables import finish
 from served import Said, Server, ask, gateway, llama_cpp
 
 from unrender.gateway.example import example_model
@@ -87,15 +87,13 @@ def pairs(count: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def main() -> None:
-    """Print a row for each count, server and temperature."""
+    """Print a row for each count and state."""
     counts = {"type": int, "nargs": "+", "default": [1, 50, 263]}
     given = arguments(__doc__, "file", "--quick", "--json", rounds=5, tokens=60, counts=counts)
-    found: list[dict[str, Any]] = []
     rounds, tokens = (1, 24) if given.quick else (given.rounds, given.tokens)
     path = given.file or example_model()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        template = folder / "names.jinja"
+        template = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "names.jinja"
         template.write_text(TEMPLATE, encoding="utf-8")
         servers = {
             "unrender": gateway(stack, path, "--model", str(template)),
@@ -103,18 +101,8 @@ def main() -> None:
         }
         for server in servers.values():
             ask(server, pairs(1, 5)[1])
-        print(
-            f"load {os.getloadavg()[0]:.1f}, {rounds} rounds, medians; ratios are over the same prompt without tools\n"
-        )
-        print(
-            "| tools | | | prompt | first token, s | plain | ratio | tokens a second | plain | slower | CPU ms a token | plain | calls |"
-        )
-        print("|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
-        for count in given.counts:
-            for row in _rows(servers, count, tokens, rounds):
-                found.append(row)
-                print(line(_cells(row)), flush=True)
-    save(given.json, {"rounds": rounds, "rows": found})
+        rows = [row for count in given.counts for row in _rows(servers, count, tokens, rounds)]
+    finish(given, "real", {"rounds": rounds, "rows": rows}, "real")
 
 
 def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[dict[str, Any]]:
@@ -129,10 +117,10 @@ def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -
                     found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
                 except OSError as error:
                     refused[name] = str(error)
-    for (name, state), said in found.items():
-        yield {"tools": count, "server": name, "state": state, **_figures(said)}
-    for name, why in refused.items():
-        yield {"tools": count, "server": name, "refused": why}
+    rows = [{"tools": count, "server": name, "state": state, **_figures(pair)} for (name, state), pair in found.items()]
+    for row in (*rows, *({"tools": count, "server": name, "refused": why} for name, why in refused.items())):
+        progress(" ".join(f"{key} {value}" for key, value in row.items()))
+        yield row
 
 
 def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
@@ -143,20 +131,12 @@ def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
 
     return {
         "prompt": said[0][0].prompt_tokens,
-        "first": middle(lambda bound, _: bound.first),
-        "plain_first": middle(lambda _, plain: plain.first),
         "later": middle(lambda bound, plain: bound.first / plain.first),
-        "rate": middle(lambda bound, _: bound.rate),
-        "plain_rate": middle(lambda _, plain: plain.rate),
         "slower": middle(lambda bound, plain: plain.rate / bound.rate if bound.rate else math.inf),
         "cpu": middle(lambda bound, _: 1e3 * bound.cpu / max(bound.tokens, 1)),
         "plain_cpu": middle(lambda _, plain: 1e3 * plain.cpu / max(plain.tokens, 1)),
         "calls": sum(bool(bound.message["tool_calls"]) for bound, _ in said),
     }
-
-
-def _cells(row: Mapping[str, Any]) -> Iterator[str]:
-    return (f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,20 @@
-"""Arguments, Markdown table rows and JSON files, in the same form for all benchmarks."""
+"""Arguments, timing, Markdown tables and JSON files, in the same form for all benchmarks."""
 
 from __future__ import annotations
 
 import json
+import statistics
+import sys
+import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[1:1] = [str(ROOT / folder) for folder in ("tests", "scripts")]
+
+import markup  # noqa: E402
 
 COMMON: Mapping[str, Mapping[str, Any]] = {
     "file": {"nargs": "?", "type": Path, "help": "a GGUF file; by default, the example model"},
@@ -33,12 +41,35 @@ def arguments(doc: str | None, *common: str, **own: Any) -> Namespace:
     return parser.parse_args()
 
 
+def read(path: Path) -> dict[str, Any]:
+    """Return the results in a file; an empty mapping if there is no file."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
+
+
 def save(path: Path | None, found: Any) -> None:
     """Write results as JSON, if there is a path."""
     if path:
         path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def line(cells: Iterable[object]) -> str:
-    """Return a row of a Markdown table."""
-    return f"| {' | '.join(map(str, cells))} |"
+def table(heads: Sequence[object], rows: Iterable[Iterable[object]], left: int = 1) -> Iterator[str]:
+    """Yield the lines of a Markdown table. Only the first `left` columns are aligned to the left."""
+    yield from markup.table(heads, rows, "l" * left + "r").split("\n")
+
+
+def progress(text: str) -> None:
+    """Print a line on standard error, which keeps the tables apart."""
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the processor time of a call."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def milliseconds(work: Callable[[], object], runs: int) -> float:
+    """Return the median processor time of a call, in milliseconds."""
+    return statistics.median(1e3 * seconds(work) for _ in range(runs))

@@ -1,7 +1,8 @@
 """Start servers of one model for benchmarks, and send them requests: the gateway, and llama.cpp's own chat endpoint.
 
 Strategy: all servers run llama.cpp's engine code with the same file and number of threads. A request is streamed and
-timed from outside, by its first and last output. CPU is that of the server's process, including the engine.
+timed from outside, by its first and last output. CPU is that of the server's process and its children, including the
+engine.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ class Server(NamedTuple):
     port: int
     pid: int
 
+    def post(self, body: Mapping[str, Any]) -> Any:
+        """Return the response of Chat Completions. Raises `HTTPError` if the server rejects the request."""
+        headers = {"content-type": "application/json"}
+        address = f"http://127.0.0.1:{self.port}/v1/chat/completions"
+        return urllib.request.urlopen(urllib.request.Request(address, json.dumps(body).encode(), headers))
+
 
 @dataclass(slots=True)
 class Said:
@@ -48,28 +55,32 @@ class Said:
         """Tokens a second after the first token; 0 for an answer of one token."""
         return (self.tokens - 1) / (self.seconds - self.first) if self.tokens > 1 else 0.0
 
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        """The names and arguments of calls, as text."""
+        return [(call["function"]["name"], call["function"]["arguments"]) for call in self.message["tool_calls"]]
+
 
 def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
     """Return a gateway with the model in its process, until the stack closes. `own` are environment variables."""
-    port = unused_port()
-    command = [sys.executable, "-m", "unrender", "serve", "--gguf", str(path), "--port", str(port), *options]
-    return _started(stack, command, port, "/ready", own or {})
+    return _serve(stack, "--gguf", str(path), *options, own=own)
 
 
 def configured(stack: ExitStack, settings: str) -> Server:
     """Return a gateway with these TOML settings, until the stack closes."""
-    port = unused_port()
     file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "gateway.toml"
     file.write_text(settings, encoding="utf-8")
-    command = [sys.executable, "-m", "unrender", "serve", "--config", str(file), "--port", str(port)]
-    return _started(stack, command, port, "/ready", {})
+    return _serve(stack, "--config", str(file))
+
+
+def _serve(stack: ExitStack, *options: str, own: Mapping[str, str] | None = None) -> Server:
+    command = [sys.executable, "-m", "unrender", "serve", "--port", "{port}", *options]
+    return started(stack, command, "/ready", own)
 
 
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
     """Return llama.cpp's own server and chat endpoint, until the stack closes. `template` replaces the file's."""
-    port = unused_port()
-    command = [sys.executable, __file__, str(path), str(port), template]
-    return _started(stack, command, port, "/health", {})
+    return started(stack, [sys.executable, __file__, str(path), "{port}", template], "/health")
 
 
 def unused_port() -> int:
@@ -79,30 +90,31 @@ def unused_port() -> int:
         return int(unused.getsockname()[1])
 
 
-def _started(stack: ExitStack, command: Sequence[str], port: int, ready: str, own: Mapping[str, str]) -> Server:
+def started(stack: ExitStack, command: Sequence[str], ready: str = "", own: Mapping[str, str] | None = None) -> Server:
+    """Return the server that a command starts, until the stack closes. `{port}` in the command is its port.
+
+    If there is a path, it waits until the server answers there. Exits with an error message if the server ends.
+    """
+    port = unused_port()
+    words = [word.replace("{port}", str(port)) for word in command]
     process = stack.enter_context(
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **own})
+        subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **(own or {})})
     )
     stack.callback(process.kill)
     while process.poll() is None:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}")
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}") if ready else None
             return Server(port, process.pid)
         except OSError:
             time.sleep(0.1)
-    sys.exit(f"{command[:4]}: the server ended")
+    sys.exit(f"{words[:4]}: the server ended")
 
 
 def ask(server: Server, body: Mapping[str, Any]) -> Said:
     """Return the streamed answer of Chat Completions. Raises `OSError` if the server rejects the request."""
     more = {"model": "any", "stream": True, "stream_options": {"include_usage": True}}
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{server.port}/v1/chat/completions",
-        json.dumps({**more, **body}).encode(),
-        {"content-type": "application/json"},
-    )
-    said, spent, start = Said(), _cpu(server.pid), time.monotonic()
-    with urllib.request.urlopen(request) as answer:
+    said, spent, start = Said(), cpu(server.pid), time.monotonic()
+    with server.post({**more, **body}) as answer:
         for line in answer:
             if not line.startswith(b"data: {"):
                 continue
@@ -111,7 +123,7 @@ def ask(server: Server, body: Mapping[str, Any]) -> Said:
                 break
             said.first = said.first or time.monotonic() - start
             _add(said, chunk)
-    said.seconds, said.cpu = time.monotonic() - start, _cpu(server.pid) - spent
+    said.seconds, said.cpu = time.monotonic() - start, cpu(server.pid) - spent
     return said
 
 
@@ -130,13 +142,25 @@ def _add(said: Said, chunk: Mapping[str, Any]) -> None:
             calls[part["index"]]["function"][name] += text or ""
 
 
-def _cpu(pid: int) -> float:
-    """Return a process's processor seconds so far; 0 if the system doesn't provide them."""
-    tasks = Path(f"/proc/{pid}/task")
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.glob("*")) / 1e9
+def _threads(pid: int) -> list[Path]:
+    """Return the threads of a process and of its child processes; none if the system doesn't list them."""
+    own = [*Path(f"/proc/{pid}/task").glob("*")]
+    children = [int(child) for thread in own for child in (thread / "children").read_text().split()]
+    return own + [thread for child in children for thread in _threads(child)]
 
 
-def _serve(path: str, port: str, template: str) -> None:
+def cpu(pid: int) -> float:
+    """Return the processor seconds of a process and its children so far, in all threads."""
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in _threads(pid)) / 1e9
+
+
+def memory(pid: int) -> int:
+    """Return the bytes of memory of a process and its children."""
+    processes = {thread.parent.parent for thread in _threads(pid)}
+    return sum(int((one / "statm").read_text().split()[1]) for one in processes) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _llama_server(path: str, port: str, template: str) -> None:
     """Run llama.cpp's server until the process is stopped."""
     from unrender.gateway.backends.backend import free_cores  # noqa: PLC0415 - only here
     from unrender.gateway.backends.llama_server import SLOTS, llama_cpp  # noqa: PLC0415 - only here
@@ -153,4 +177,4 @@ def _serve(path: str, port: str, template: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(*sys.argv[1:])
+    _llama_server(*sys.argv[1:])

@@ -14,6 +14,7 @@ import json
 import os
 import random
 import re
+import signal
 import statistics
 import sys
 import tempfile
@@ -26,19 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from reporting import arguments
+from reporting import ROOT, arguments
+from served import memory, unused_port
 
-ROOT = Path(__file__).resolve().parent.parent
-TESTS = ROOT / "tests"
-sys.path[:0] = [str(ROOT / "src"), str(TESTS)]
-
-from live import free_port  # noqa: E402
-from streams import STREAMED, Broken, added_up, frames, said  # noqa: E402
+from streams import STREAMED, Broken, added_up, frames, said  # isort: skip - `reporting` sets the path
 
 IDLE = 3.0
 """Seconds of silence that the gateway allows the engine."""
-TICK = 0.1
-"""Seconds between two checks of the clock."""
 SAMPLE = 2.0
 """Seconds between two memory samples."""
 GROWTH = 1.1
@@ -51,12 +46,8 @@ FAULTS: Mapping[str, tuple[int, int]] = {
     "long": (1, 400),
 }  # fmt: skip
 """Faults with their frequency and status. With status 0, the fault occurs during the stream."""
-STATUSES = {
-    "500": (500, "out of memory"),
-    "400": (400, "no such grammar"),
-    "503": (503, "busy"),
-    "long": (400, "the prompt is too long"),
-}
+MESSAGES = {"500": "out of memory", "400": "no such grammar", "503": "busy", "long": "the prompt is too long"}
+"""Faults that are errors, and the engine's messages."""
 MIDDLE: Mapping[str, bytes] = {
     "garbage": b"data: {nonsense}\n\n",
     "bytes": b'data: {"content": "\xff\xc3"}\n\n',
@@ -104,10 +95,10 @@ class Engine:
         if fault == "once" and str(name).encode() not in self.met:
             self.met.add(str(name).encode())
             return
-        status, message = STATUSES.get(fault, (200, ""))
+        status = {"long": "400"}.get(fault, fault) if fault in MESSAGES else "200"
         writer.write(f"HTTP/1.1 {status} X\r\nconnection: close\r\n\r\n".encode())
-        if message:
-            writer.write(json.dumps({"error": {"code": status, "message": message}}).encode())
+        if fault in MESSAGES:
+            writer.write(json.dumps({"error": {"code": int(status), "message": MESSAGES[fault]}}).encode())
             return
         _say(writer, '<tool_call>\n{"name": "f", "arguments": {"a": "' if fault == "call" else "")
         for number, text in enumerate(pieces(name, tokens)):
@@ -142,20 +133,13 @@ class Asked:
     def body(self) -> dict[str, Any]:
         """Return the request body."""
         question = f"stream {self.name} tokens {self.tokens} fault {self.fault} at {self.at}"
-        conversation = {"role": "user", "content": question}
-        said = {"model": "m", "stream": self.stream}
-        if self.path == "/v1/responses":
-            tool = {"type": "function", "name": "f", "parameters": _TOOL}
-            return {**said, "input": [conversation], "tools": [tool]}
-        if self.path == "/v1/messages":
-            return {
-                **said,
-                "messages": [conversation],
-                "max_tokens": 9999,
-                "tools": [{"name": "f", "input_schema": _TOOL}],
-            }
+        said = [{"role": "user", "content": question}]
+        bodies: Mapping[str, dict[str, Any]] = {
+            "/v1/responses": {"input": said, "tools": [{"type": "function", "name": "f", "parameters": _TOOL}]},
+            "/v1/messages": {"messages": said, "max_tokens": 9999, "tools": [{"name": "f", "input_schema": _TOOL}]},
+        }
         tools = [{"type": "function", "function": {"name": "f", "parameters": _TOOL}}]
-        return {**said, "messages": [conversation], "tools": tools}
+        return {"model": "m", "stream": self.stream, **bodies.get(self.path, {"messages": said, "tools": tools})}
 
     def wrong(self, status: int, text: str) -> str:
         """Return the error in an answer; "" if it's as expected."""
@@ -217,8 +201,6 @@ class Soak:
     wrong: list[str] = field(default_factory=list)
     count: int = 0
     memory: list[int] = field(default_factory=list)
-    stood: float = 0.0
-    """Longest pause of this process in seconds. Its engine is silent meanwhile, so the gateway may abort the stream."""
 
     async def client(self, session: aiohttp.ClientSession) -> None:
         """Send one request after another until the time is over."""
@@ -259,23 +241,6 @@ class Soak:
             await asyncio.sleep(SAMPLE)
             self.memory.append(memory(pid))
 
-    async def feel(self) -> None:
-        """Record the longest pause of this process."""
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(TICK)
-            self.stood = max(self.stood, time.monotonic() - before - TICK)
-
-
-def memory(pid: int) -> int:
-    """Return the bytes of memory of a process."""
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def held(pid: int) -> int:
-    """Return the number of open files and sockets of a process."""
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
 
 @asynccontextmanager
 async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
@@ -295,31 +260,30 @@ async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess
             await asyncio.wait_for(running.wait(), 60)
 
 
-def toml(port: int, engine: int, **more: Any) -> str:
-    """Return the gateway's settings in TOML."""
-    model = {
-        "name": "m",
-        "backend": "llama-server",
-        "url": f"http://127.0.0.1:{engine}",
-        "template": str(TESTS / "templates" / "json-tags.jinja"),
-        "idle_timeout": IDLE,
-        "probe": False,
-        **more,
-    }
-    lines = [f"{name} = {json.dumps(value)}" for name, value in model.items()]
-    return "\n".join(
-        [f"port = {port}", "[limits]", "keepalive_interval = 1.0", "kept_bytes = 1000000", "[[models]]", *lines, ""]
-    )
+TOML = """port = {port}
+[limits]
+keepalive_interval = 1.0
+kept_bytes = 1000000
+[[models]]
+name = "m"
+backend = "llama-server"
+url = "http://127.0.0.1:{engine}"
+template = {template}
+idle_timeout = {idle}
+probe = false
+"""
+TEMPLATE = ROOT / "tests" / "templates" / "json-tags.jinja"
 
 
 async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str]:
     """Run the soak test, print its figures, and return the faults."""
     faulty = Engine(rate)
     listener = await asyncio.start_server(faulty.serve, "127.0.0.1", 0, backlog=4096)
-    engine, port = listener.sockets[0].getsockname()[1], free_port()
+    engine, port = listener.sockets[0].getsockname()[1], unused_port()
     with tempfile.TemporaryDirectory() as folder:
         settings, log = Path(folder) / "gateway.toml", Path(folder) / "log.txt"
-        settings.write_text(toml(port, engine), encoding="utf-8")
+        text = TOML.format(port=port, engine=engine, template=json.dumps(str(TEMPLATE)), idle=IDLE)
+        settings.write_text(text, encoding="utf-8")
         async with gateway(settings, log) as running:
             address = f"http://127.0.0.1:{port}"
             run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)
@@ -328,37 +292,28 @@ async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str
                 # The port is open before the server is ready to handle signals.
                 async with session.get(f"{address}/health"):
                     pass
-                beside = [
-                    asyncio.create_task(run.watch(running.pid)),
-                    asyncio.create_task(run.feel()),
-                ]
+                watching = asyncio.create_task(run.watch(running.pid))
                 await asyncio.gather(*(run.client(session) for _ in range(streams)))
-                for task in beside:
-                    task.cancel()
+                watching.cancel()
                 await asyncio.sleep(IDLE * 2)
                 async with session.get(f"{address}/metrics") as answer:
                     left = re.search(r"^unrender_streams (\S+)", await answer.text(), re.MULTILINE)
-            files = held(running.pid)
-        defects = [
-            line for line in log.read_text(encoding="utf-8").splitlines() if "Traceback" in line or "defect" in line
-        ]
-        found = [*run.wrong, *defects]
-        found += [f"{faulty.open} connections to the engine are left"] if faulty.open else []
-        found += [f"streams left: {left and left[1]}"] if not left or float(left[1]) else []
-        found += [f"the gateway ended with {running.returncode}"] if running.returncode else []
+            files = len(list(Path(f"/proc/{running.pid}/fd").iterdir()))
+        logged = log.read_text(encoding="utf-8").splitlines()
+    listener.close()
+    found = [*run.wrong, *(line for line in logged if "Traceback" in line or "defect" in line)]
+    found += [f"{faulty.open} connections to the engine are left"] if faulty.open else []
+    found += [f"streams left: {left and left[1]}"] if not left or float(left[1]) else []
+    # The server ends by the signal itself.
+    found += [f"the gateway ended with {running.returncode}"] if running.returncode != -signal.SIGTERM else []
     quarter = max(1, len(run.memory) // 4)
     early, late = (statistics.median(run.memory[at:][:quarter]) for at in (quarter, -quarter))
     if late > early * GROWTH + SLACK:
         found.append(f"memory grew from {early / 1e6:.0f} to {late / 1e6:.0f} MB")
-    print(
-        f"{run.count} requests, {sum(run.ends.values())} ended, {len(run.wrong)} wrong, {files} files open at the end"
-    )
+    print(f"{run.count} requests, {run.ends.total()} ended, {len(run.wrong)} wrong, {files} files open at the end")
     print(", ".join(f"{name} {number}" for name, number in sorted(run.ends.items())))
-    print(f"the engine and the clients stood still for {run.stood:.1f} s at most; {IDLE:g} s are silence")
-    print(
-        f"memory: {early / 1e6:.1f} MB in the second quarter, {late / 1e6:.1f} MB in the last, {max(run.memory) / 1e6:.1f} MB at most"
-    )
-    listener.close()
+    megabytes = [f"{size / 1e6:.1f} MB" for size in (early, late, max(run.memory))]
+    print("memory: {} in the second quarter, {} in the last, {} at most".format(*megabytes))
     return found
 
 

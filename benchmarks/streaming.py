@@ -1,4 +1,4 @@
-"""Measure streaming: µs per chunk by output length, MB/s for complete texts, many streams, and import time.
+"""Measure streaming: µs per chunk by output length, relative to a parser that does nothing.
 
 python benchmarks/streaming.py [--quick] [--json FILE]
 
@@ -6,21 +6,19 @@ Strategy: a chunk has four characters. Each figure is the best processor time of
 parser that does nothing: that parser stores each chunk and returns one event in a list, the least that any parser can
 do in Python. So figures of different machines can be compared. The two parsers alternate, and the ratio is the median
 over all rounds, so a change of the processor's speed affects both. `growth` is the cost of a chunk at the longest
-output relative to the shortest one: 1 means that no text is read twice.
+output relative to the cost at 16k: 1 means that no text is read twice.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 from typing import Any
 
-from reporting import arguments, save
+from reporting import arguments, progress, seconds
+from result_tables import finish
 
 from unrender.format import (
     Arguments,
@@ -41,15 +39,14 @@ from unrender.parser.streaming import Parser
 
 CHUNK = 4
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
-STREAMS = 1_000
 CONTENT_BAR, ARGUMENTS_BAR = 3.0, 4.5
 """Maximum cost of a chunk, relative to a parser that does nothing."""
 
-TURN = TurnTexts(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n")
-THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
 JSON_FORMAT = Format(
-    turn=TURN,
-    reasoning=THINK,
+    turn=TurnTexts(
+        headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n"
+    ),
+    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"),
     tools=CallSyntax(
         call_start="<tool_call>\n",
         call_end="\n</tool_call>",
@@ -57,13 +54,10 @@ JSON_FORMAT = Format(
         function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
     ),
 )
-TAGGED_FORMAT = Format(
-    turn=TURN,
-    reasoning=THINK,
-    tools=CallSyntax(
-        call_start="<tool_call>\n",
-        call_end="\n</tool_call>",
-        separator="\n",
+TAGGED_FORMAT = replace(
+    JSON_FORMAT,
+    tools=replace(
+        JSON_FORMAT.tools,
         function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>"),
         arguments=Arguments(
             entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"),
@@ -82,9 +76,14 @@ def prose(size: int) -> str:
     return (line * (size // len(line) + 1))[:size].rstrip()
 
 
+def thoughts(size: int) -> str:
+    """Return reasoning, which precedes other parts."""
+    return f"<think>\n{prose(size)}\n</think>\n\n"
+
+
 def answer(size: int) -> str:
     """Return reasoning and content."""
-    return f"<think>\n{prose(size // 2)}\n</think>\n\n{prose(size // 2)}"
+    return thoughts(size // 2) + prose(size // 2)
 
 
 def json_call(arguments: str, tool: int = 0) -> str:
@@ -114,48 +113,28 @@ def fifty_calls(size: int) -> str:
     return "\n".join(json_call(f'{{"text": "{prose(size // 50)}"}}', i % 10) for i in range(50))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """One row of the table."""
 
     title: str
-    format: Format
-    request: Request
     write: Callable[[int], str]
-    bar: float
+    format: Format = JSON_FORMAT
+    request: Request = TEN_TOOLS
+    bar: float = ARGUMENTS_BAR
     """Maximum cost relative to a parser that does nothing."""
     policy: Policy = Policy()  # noqa: RUF009 -- frozen
 
 
 CASES = (
-    Case(title="(a) reasoning + content", format=JSON_FORMAT, request=Request(), write=answer, bar=CONTENT_BAR),
-    Case(title="(b) the same, ten tools", format=JSON_FORMAT, request=TEN_TOOLS, write=answer, bar=CONTENT_BAR),
-    Case(title="(c) JSON string argument", format=JSON_FORMAT, request=TEN_TOOLS, write=long_string, bar=ARGUMENTS_BAR),
-    Case(
-        title="(d) tagged string argument",
-        format=TAGGED_FORMAT,
-        request=TEN_TOOLS,
-        write=long_tagged,
-        bar=ARGUMENTS_BAR,
-    ),
-    Case(title="(e) nested JSON argument", format=JSON_FORMAT, request=TEN_TOOLS, write=nested, bar=ARGUMENTS_BAR),
-    Case(title="(f) fifty calls", format=JSON_FORMAT, request=TEN_TOOLS, write=fifty_calls, bar=ARGUMENTS_BAR),
-    Case(
-        title="(g) JSON string, streamed",
-        format=JSON_FORMAT,
-        request=TEN_TOOLS,
-        write=long_string,
-        bar=ARGUMENTS_BAR,
-        policy=AS_WRITTEN,
-    ),
-    Case(
-        title="(h) tagged string, streamed",
-        format=TAGGED_FORMAT,
-        request=TEN_TOOLS,
-        write=long_tagged,
-        bar=ARGUMENTS_BAR,
-        policy=AS_WRITTEN,
-    ),
+    Case("(a) reasoning + content", answer, request=Request(), bar=CONTENT_BAR),
+    Case("(b) the same, ten tools", answer, bar=CONTENT_BAR),
+    Case("(c) JSON string argument", long_string),
+    Case("(d) tagged string argument", long_tagged, TAGGED_FORMAT),
+    Case("(e) nested JSON argument", nested),
+    Case("(f) fifty calls", fifty_calls),
+    Case("(g) JSON string, streamed", long_string, policy=AS_WRITTEN),
+    Case("(h) tagged string, streamed", long_tagged, TAGGED_FORMAT, policy=AS_WRITTEN),
 )
 
 
@@ -188,118 +167,29 @@ def do_nothing(chunks: list[str]) -> None:
         parser.feed(chunk)
 
 
-def best(action: Callable[[], None], runs: int) -> float:
-    """Return the lowest processor time of `runs` runs, in seconds."""
-    return min(_seconds(action) for _ in range(runs))
-
-
-def _seconds(action: Callable[[], None]) -> float:
-    start = time.process_time()
-    action()
-    return time.process_time() - start
-
-
 def chunked(text: str) -> list[str]:
     """Cut a text into chunks."""
     return [text[i : i + CHUNK] for i in range(0, len(text), CHUNK)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Measurements of a case: µs per chunk by length, for our parser and the parser that does nothing."""
-
-    case: Case
-    costs: dict[int, float]
-    nothing: dict[int, float]
-    ratio: float
-    """The median ratio at the longest output."""
-
-    def line(self) -> str:
-        """Return the table's row: growth, and the ratio to the parser that does nothing."""
-        lengths = list(self.costs)
-        cells = "".join(f"{cost:8.2f}" for cost in self.costs.values())
-        growth = self.costs[lengths[-1]] / self.costs[lengths[0]]
-        return f"{self.case.title:28}{cells}{growth:8.2f}{self.ratio:9.1f} ×{self.case.bar:6.1f}"
-
-
-def measured(case: Case, lengths: tuple[int, ...], runs: int) -> Row:
-    """Return the cost of a case at each length."""
+def measured(case: Case, lengths: tuple[int, ...], runs: int) -> dict[str, Any]:
+    """Return a case's µs per chunk by length, for our parser and the one that does nothing, and the longest's ratio."""
     costs, nothing, ratio = {}, {}, 0.0
     for size in lengths:
         chunks = chunked(case.write(size))
-        turns = [(_seconds(partial(stream, case, chunks)), _seconds(partial(do_nothing, chunks))) for _ in range(runs)]
-        costs[size], nothing[size] = (min(seconds) / len(chunks) * 1e6 for seconds in zip(*turns, strict=True))
+        turns = [(seconds(partial(stream, case, chunks)), seconds(partial(do_nothing, chunks))) for _ in range(runs)]
+        costs[size], nothing[size] = (min(spent) / len(chunks) * 1e6 for spent in zip(*turns, strict=True))
         ratio = median(ours / theirs for ours, theirs in turns)
-    return Row(case=case, costs=costs, nothing=nothing, ratio=ratio)
-
-
-def result(rows: list[Row], command: str) -> dict[str, Any]:
-    """Return the measurements as JSON data for `scripts/drawings.py`."""
-    found = [
-        {
-            "title": row.case.title,
-            "bar": row.case.bar,
-            "ratio": row.ratio,
-            "costs": row.costs,
-            "nothing": row.nothing,
-        }
-        for row in rows
-    ]
-    return {"command": command, "cases": found}
-
-
-def whole(size: int, runs: int) -> Iterator[str]:
-    """Yield MB/s for texts fed in one chunk."""
-    for case in CASES:
-        text = case.write(size)
-        seconds = best(partial(stream, case, [text]), runs)
-        yield f"{case.title:28}{len(text) / seconds / 1e6:8.1f} MB/s whole"
-
-
-def interleaved(size: int) -> str:
-    """Return the cost of a chunk when a thousand streams alternate."""
-    chunks = chunked(long_string(size))
-    parsers = [Parser(JSON_FORMAT, TEN_TOOLS) for _ in range(STREAMS)]
-    start = time.process_time()
-    for chunk in chunks:
-        for parser in parsers:
-            parser.feed(chunk)
-    seconds = time.process_time() - start
-    return f"{STREAMS:,} streams in turn: {seconds / len(chunks) / STREAMS * 1e6:.2f} µs per chunk"
-
-
-def imports(module: str) -> str:
-    """Return the import time of `module` in a fresh interpreter, minus the interpreter's own start-up."""
-
-    def started(code: str) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        return time.perf_counter() - start
-
-    empty = min(started("pass") for _ in range(5))
-    full = min(started(f"import {module}") for _ in range(5))
-    return f"import {module}: {(full - empty) * 1e3:.0f} ms"
+    progress(f"{case.title}: {' '.join(f'{cost:.2f}' for cost in costs.values())} µs, × {ratio:.1f}")
+    return {"title": case.title, "bar": case.bar, "ratio": ratio, "costs": costs, "nothing": nothing}
 
 
 def main() -> None:
-    """Print all results."""
+    """Print the table."""
     asked = arguments(__doc__, "--quick", "--json")
-    lengths, runs = (LENGTHS[::2][:2], 1) if asked.quick else (LENGTHS, 7)
-    print(f"{'µs per chunk at':28}" + "".join(f"{size // 1000:>7}k" for size in lengths) + "  growth  ÷ nothing   bar")
-    rows = []
-    for case in CASES:
-        rows.append(measured(case, lengths, runs))
-        print(rows[-1].line(), flush=True)
-    if asked.json:
-        found = result(rows, "python benchmarks/streaming.py")
-        save(asked.json, found)
-    print()
-    for line in whole(lengths[-1], runs):
-        print(line, flush=True)
-    print()
-    print(interleaved(1_000))
-    print(imports("unrender"))
-    print(imports("unrender.parser.streaming"))
+    lengths, runs = (LENGTHS[2::2], 2) if asked.quick else (LENGTHS, 7)
+    cases = [measured(case, lengths, runs) for case in CASES]
+    finish(asked, "streaming", {"command": "python benchmarks/streaming.py", "cases": cases}, "chunk")
 
 
 if __name__ == "__main__":

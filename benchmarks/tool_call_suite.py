@@ -16,31 +16,29 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / folder) for folder in ("tests", "scripts")]
+from canitoolcall.adapters.base import Adapter, ReplayInput, Support, ToolSpec
+from canitoolcall.adapters.worker import replay
+from canitoolcall.chunking import DEFAULT_STRATEGIES, TokensPerStep
+from canitoolcall.fixtures import load_families, load_fixtures
+from canitoolcall.results import ParsedToolCall, ParseResult, StreamAccumulator
+from canitoolcall.runner import evaluate
+from reporting import arguments
+from result_tables import finish
 
-from canitoolcall.adapters.base import Adapter, ReplayInput, Support, ToolSpec  # noqa: E402
-from canitoolcall.adapters.worker import replay  # noqa: E402
-from canitoolcall.chunking import DEFAULT_STRATEGIES, TokensPerStep  # noqa: E402
-from canitoolcall.fixtures import load_families, load_fixtures  # noqa: E402
-from canitoolcall.results import ParsedToolCall, ParseResult, StreamAccumulator  # noqa: E402
-from canitoolcall.runner import evaluate  # noqa: E402
-from reporting import arguments, save  # noqa: E402
-from vendor import all_vendor_templates  # noqa: E402
+from vendor import all_vendor_templates  # isort: skip - `reporting` sets the path
 
-import unrender  # noqa: E402
-from unrender import (  # noqa: E402
+import unrender
+from unrender import (
     ChatTemplate,
     Format,
     Parser,
 )
-from unrender.openai import deltas  # noqa: E402
+from unrender.openai import deltas
 
 TEMPLATES = {
     "Qwen/Qwen3-Coder": "Qwen3-Coder",
@@ -185,13 +183,9 @@ def main() -> None:
         counts.setdefault(fixture.family, Counter())[case.status.value] += 1
         if asked.failures and case.status.value != "pass":
             print(fixture.id, *dict.fromkeys(check.check for check in case.checks if check.status.value != "pass"))
-    for name, count in counts.items():
-        print(
-            f"{name:14}", *(f"{word} {count[word]:3}" for word in ("pass", "soft_pass", "fail", "error", "unsupported"))
-        )
     total = sum(counts.values(), Counter())
-    print(f"{total['pass']} of {sum(total.values())} pass")
-    save(asked.json, {"families": counts, "total": total})
+    finish(asked, "suite", {"families": counts, "total": total}, "suite")
+    print(f"{total['pass']} of {total.total()} pass")
 
 
 if __name__ == "__main__":

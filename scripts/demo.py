@@ -8,7 +8,6 @@ MB). If the download fails, or there's no build of llama.cpp for this system, a 
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import shlex
 import socket
@@ -16,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -52,31 +52,23 @@ WEATHER = """[{"type": "function", "function": {"name": "get_weather", "paramete
 
 PLAIN = "Why is the sky blue? Answer in one sentence."
 SUM = "What is 12 times 34?"
-PARAMETERS = {"a": {"type": "integer"}, "b": {"type": "integer"}}
-MULTIPLY = {
-    "type": "function",
-    "function": {
-        "name": "multiply",
-        "description": "Multiply two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": PARAMETERS,
-            "required": ["a", "b"],
-            "additionalProperties": False,
-        },
-    },
+
+
+def closed(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these properties, given with their types."""
+    schemas = {name: {"type": kind} for name, kind in properties.items()}
+    return {"type": "object", "properties": schemas, "required": list(schemas), "additionalProperties": False}
+
+
+FUNCTION = {
+    "name": "multiply",
+    "description": "Multiply two numbers.",
+    "parameters": closed({"a": "integer", "b": "integer"}),
 }
-CALL = {"tools": [MULTIPLY], "tool_choice": "required", "parallel_tool_calls": False}
+CALL = {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": "required", "parallel_tool_calls": False}
 SENTENCE = "Ada, 36, is an engineer in London."
-PERSON = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "job": {"type": "string"}},
-    "required": ["name", "age", "job"],
-    "additionalProperties": False,
-}
-FILLED = {
-    "response_format": {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": PERSON}}
-}
+PERSON = {"name": "person", "strict": True, "schema": closed({"name": "string", "age": "integer", "job": "string"})}
+FILLED = {"response_format": {"type": "json_schema", "json_schema": PERSON}}
 COMMON = {"model": "any", "temperature": 0, "seed": 4, "max_tokens": 80, "stream": True}
 
 
@@ -95,34 +87,26 @@ def main() -> None:
         _show("unrender", "inspect", str(template))
         _show("unrender", "parse", str(template), "--tools", str(tools), "--stream", text=answer)
     with _gateway("--example-model") as bound:
-        _say("A real answer, streamed" if bound.real else "No model: all that follows is random, but well-formed")
+        print("\nA real answer, streamed" if bound.real else "\nNo model: all that follows is random, but well-formed")
         bound.ask(PLAIN)
         with _gateway("--example-model", "--constrain", "never") if bound.real else contextlib.nullcontext() as free:
-            _call(bound, free)
-            _fill(bound, free)
+            print('\nThe model must call multiply(a: integer, b: integer): tool_choice="required"')
+            said = bound.ask(SUM, **CALL)
+            (call,) = said["tool_calls"]
+            given = json.loads(call["function"]["arguments"])
+            result = {"role": "tool", "tool_call_id": call["id"], "content": str(given["a"] * given["b"])}
+            print(f"  the result: {result['content']}")
+            bound.ask(SUM, said, result)
+            _without_grammar(free, SUM, CALL)
+            print("\nA JSON schema to fill: name (string), age (integer), job (string)")
+            bound.ask(SENTENCE, **FILLED)
+            _without_grammar(free, SENTENCE, FILLED)
 
 
-def _call(bound: Gateway, free: Gateway | None) -> None:
-    """Let the model call a function, run the function, and let the model answer."""
-    _say('The model must call multiply(a: integer, b: integer): tool_choice="required"')
-    said = bound.ask(SUM, **CALL)
-    (call,) = said["tool_calls"]
-    given = json.loads(call["function"]["arguments"])
-    result = {"role": "tool", "tool_call_id": call["id"], "content": str(given["a"] * given["b"])}
-    print(f"  the result: {result['content']}", flush=True)
-    bound.ask(SUM, said, result)
+def _without_grammar(free: Gateway | None, question: str, request: Mapping[str, Any]) -> None:
     if free:
-        _say("The same request without a grammar")
-        free.ask(SUM, **CALL)
-
-
-def _fill(bound: Gateway, free: Gateway | None) -> None:
-    """Let the model write JSON for a schema."""
-    _say("A JSON schema to fill: name (string), age (integer), job (string)")
-    bound.ask(SENTENCE, **FILLED)
-    if free:
-        _say("The same request without a grammar")
-        free.ask(SENTENCE, **FILLED)
+        print("\nThe same request without a grammar")
+        free.ask(question, **request)
 
 
 def _templates() -> Path:
@@ -150,7 +134,7 @@ class Gateway:
     def real(self) -> bool:
         """True if a model answers, False for the sampler."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models") as answer:
-            return bool(json.load(answer)["data"][0]["id"] == "gguf")
+            return bool(json.load(answer)["data"][0]["id"] != "sampler")
 
     def ask(self, question: str, *more: Mapping[str, Any], **request: Any) -> dict[str, Any]:
         """Print a question and the streamed answer. Return the message for the next request."""
@@ -174,16 +158,17 @@ class Gateway:
 
     def _deltas(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the deltas of a streamed chat completion, as OpenAI's client does."""
-        connection = http.client.HTTPConnection("127.0.0.1", int(self.port))
         headers = {"content-type": "application/json", "authorization": "Bearer any"}
-        connection.request("POST", "/v1/chat/completions", json.dumps(request), headers)
-        answer = connection.getresponse()
-        if answer.status != http.client.OK:
-            sys.exit(f"demo: {answer.read().decode()}")
-        for line in answer:
-            data = line.decode().removeprefix("data: ").strip()
-            if data and data != "[DONE]":
-                yield from (choice["delta"] for choice in json.loads(data)["choices"])
+        address = f"http://127.0.0.1:{self.port}/v1/chat/completions"
+        try:
+            with urllib.request.urlopen(
+                urllib.request.Request(address, json.dumps(request).encode(), headers)
+            ) as answer:
+                for line in answer:
+                    if line.startswith(b"data: {"):
+                        yield from (choice["delta"] for choice in json.loads(line[6:])["choices"])
+        except urllib.error.HTTPError as error:
+            sys.exit(f"demo: {error.read().decode()}")
 
 
 @contextlib.contextmanager
@@ -202,10 +187,6 @@ def _gateway(*options: str) -> Iterator[Gateway]:
             gateway.terminate()
 
 
-def _say(text: str) -> None:
-    print(f"\n{text}", flush=True)
-
-
 def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
     """Wait until the gateway is ready. If it exits, exit with its status."""
     while gateway.poll() is None:
@@ -218,11 +199,10 @@ def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
 
 def _type(text: str, keyboard: IO[bytes] | None) -> None:
     """Write text in chunks, as a model does. If the program ends early, it prints its own error."""
-    data = text.encode()
     if keyboard is None:
         return
     with contextlib.suppress(BrokenPipeError):
-        for start in range(0, len(data), PIECE):
+        for start in range(0, len(data := text.encode()), PIECE):
             keyboard.write(data[start : start + PIECE])
             keyboard.flush()
             time.sleep(PAUSE)

@@ -251,13 +251,10 @@ def _said(name: str) -> str:
 
 # Plots of benchmark results.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """A curve of a plot: a cost for each size."""
-
-    title: str
-    points: Mapping[float, float]
+Curves = Mapping[str, Mapping[str, float]]
+"""Names of curves, and their costs by size."""
+Bars = Iterable[tuple[str, Iterable[tuple[str, Mapping[str, int]]]]]
+"""Groups with their names, and in each group labels with the lengths of their parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,138 +271,102 @@ class Axes:
 
 def streaming() -> str:
     """Return a plot of the cost of a chunk by the answer's length, relative to a parser that does nothing."""
-    found = _result("streaming.json")
-    curves = [
-        Curve(
-            title=case["title"],
-            points={int(size): cost / case["nothing"][size] for size, cost in case["costs"].items()},
-        )
+    found = _result("streaming")
+    curves = {
+        case["title"]: {size: cost / case["nothing"][size] for size, cost in case["costs"].items()}
         for case in found["cases"]
-    ]
+    }
     return plot("What a chunk costs, over a parser that does nothing", curves, unit="characters", said=found["command"])
 
 
 def grammars() -> str:
     """Return a plot of the cost of grammars by the number of new tools."""
-    found = _result("request.json")
-    curves = [
-        Curve(
-            title=row["dialect"].replace("_", " "), points={int(count): spent for count, spent in row["cold"].items()}
-        )
-        for row in found["dialects"]
-    ]
+    found = _result("request")
+    curves = {row["dialect"].replace("_", " "): row["cold"] for row in found["dialects"]}
     return plot("What a grammar costs, in ms, tools never seen", curves, unit="tools", said=found["command"])
-
-
-def worth() -> str:
-    """Return bars of a small model's correct answers in percent, with and without a grammar, by category."""
-    found = _result("grammar_worth.json")
-    categories = [(name, list(rows)) for name, rows in groupby(found["rows"], lambda row: row["category"])]
-    drawing = Drawing(
-        title="Of a hundred answers: valid calls, the right function, the right arguments",
-        width=840,
-        height=110 + sum(8 + LINE * len(rows) for _, rows in categories),
-    )
-    drawing.run(20, 24, (drawing.title, ""))
-    drawing.row(20, 52, [(said, role) for said, role in _SHARES.values()], gap=COLUMN * 2)
-    y = 88.0
-    for name, rows in categories:
-        drawing.run(20, y, (name, ""))
-        for row in rows:
-            drawing.run(190, y, (row["mode"], "quiet"))
-            # Right arguments imply a right function, which implies a valid answer, so the bars overlap.
-            for share, (_, role) in _SHARES.items():
-                drawing.box(340, y - 7, 3.8 * row[share], 14, f"u-{role}")
-            drawing.run(735, y, ("".join(f"{row[share]:4}" for share in _SHARES), "quiet"))
-            y += LINE
-        y += 8
-    drawing.run(20, y + 10, (found["command"], "quiet"))
-    return drawing.text()
 
 
 def next_cost() -> str:
     """Return a plot of the cost of the next prompt by the conversation's length, relative to the second turn."""
-    found = _result("next_turn.json")
+    found = _result("next_turn")
     least = found["cost"]["Turn.next"]["2"]
-    curves = [
-        Curve(title=way, points={int(turn): spent / least for turn, spent in times.items()})
-        for way, times in found["cost"].items()
-    ]
+    curves = {way: {turn: spent / least for turn, spent in times.items()} for way, times in found["cost"].items()}
     return plot("What the next prompt costs, over turn 2 by Turn.next", curves, unit="turn", said=found["command"])
 
 
 def next_first() -> str:
     """Return a plot of the time to the first token, by turn."""
-    found = _result("next_turn.json")
-    curves = [
-        Curve(title=name, points={int(turn): one["seconds"] for turn, one in times.items()})
-        for name, times in found["first"].items()
-    ]
+    found = _result("next_turn")
+    curves = {name: {turn: one["seconds"] for turn, one in times.items()} for name, times in found["first"].items()}
     return plot("Seconds to the first token of an agent's answers", curves, unit="turn", said=found["command"])
+
+
+def worth() -> str:
+    """Return bars of a small model's correct answers in percent, with and without a grammar, by category."""
+    found = _result("grammar_worth")
+    title = "Of a hundred answers: valid calls, the right function, the right arguments"
+    # Right arguments imply a right function, which implies a valid answer, so the bars overlap.
+    return bars(title, _SHARES, _grouped(found["rows"], "category", "mode"), 3.8, found["command"], stacked=False)
 
 
 def next_kept() -> str:
     """Return bars of the templates that keep an agent's prompts, before and after."""
-    found = _result("next_turn.json")
-    cases = [(name, list(rows)) for name, rows in groupby(found["kept"], lambda row: row["case"])]
+    found = _result("next_turn")
+    parts = {"all": ("all 19 turns", "reasoning"), "some": ("some", "argument"), "none": ("none", "malformed")}
     title = "Templates whose prompts all begin with the last one and the answer"
-    drawing = Drawing(title=title, width=840, height=110 + sum(8 + LINE * (len(rows) + 1) for _, rows in cases))
-    drawing.run(20, 24, (title, ""))
-    drawing.row(20, 52, [("all 19 turns", "reasoning"), ("some", "argument"), ("none", "malformed")], gap=COLUMN * 2)
-    y = 88.0
-    for name, rows in cases:
-        drawing.run(20, y, (name, ""))
-        y += LINE
-        for row in rows:
-            drawing.run(40, y, (row["way"], "quiet"))
-            x, whole = 120.0, sum(row[part] for part in ("all", "some", "none"))
-            for part, role in (("all", "reasoning"), ("some", "argument"), ("none", "malformed")):
-                width = 560 * row[part] / whole
-                if width:
-                    drawing.box(x, y - 7, width, 14, f"u-{role}")
-                x += width
-            drawing.run(700, y, ("".join(f"{row[part]:4}" for part in ("all", "some", "none")), "quiet"))
-            y += LINE
-        y += 8
-    drawing.run(20, y + 10, (found["command"], "quiet"))
-    return drawing.text()
+    return bars(title, parts, _grouped(found["kept"], "case", "way"), 6, found["command"])
 
 
 def drift() -> str:
     """Return bars of the calls that each parser finds in malformed answers, and of wrong or invented calls."""
-    readers = json.loads((RESULTS / "drift.json").read_text(encoding="utf-8"))["readers"]
-    title = "Calls found in answers with mistakes"
-    drawing = Drawing(title=title, width=840, height=100 + (LINE + 8) * len(readers))
+    parts = {"given": ("given", "reasoning"), "wrong": ("wrong or invented", "malformed")}
+    rows = ((name.replace("`", ""), counts) for name, counts in _result("drift")["readers"].items())
+    return bars("Calls found in answers with mistakes", parts, [("", rows)], 3)
+
+
+def _grouped(rows: Iterable[Mapping[str, Any]], group: str, label: str) -> Bars:
+    return ((name, [(row[label], row) for row in of]) for name, of in groupby(rows, lambda row: row[group]))
+
+
+def bars(
+    title: str, parts: Mapping[str, Run], groups: Bars, scale: float, said: str = "", *, stacked: bool = True
+) -> str:
+    """Return bars with `scale` pixels for each unit, and the text `said` below. `parts` are legends and colours."""
+    drawing, y = Drawing(title=title, width=840, height=0), 88.0
     drawing.run(20, 24, (title, ""))
-    drawing.row(20, 52, [("given", "reasoning"), ("wrong or invented", "malformed")], gap=COLUMN * 2)
-    y = 88.0
-    for name, counts in readers.items():
-        drawing.run(20, y, (name.replace("`", ""), "quiet"))
-        x = 290.0
-        for part, role in (("given", "reasoning"), ("wrong", "malformed")):
-            width = 3.0 * counts.get(part, 0)
-            if width:
-                drawing.box(x, y - 7, width, 14, f"u-{role}")
-            x += width
-        drawing.run(700, y, ("".join(f"{counts.get(part, 0):4}" for part in ("given", "wrong")), "quiet"))
-        y += LINE + 8
+    drawing.row(20, 52, parts.values(), gap=COLUMN * 2)
+    for name, rows in groups:
+        drawing.run(20, y, (name, ""))
+        y += LINE * bool(name)
+        for label, values in rows:
+            drawing.run(40, y, (label, "quiet"))
+            x = 290.0
+            for part, (_, role) in parts.items():
+                width = scale * values.get(part, 0)
+                if width:
+                    drawing.box(x, y - 7, width, 14, f"u-{role}")
+                x += width * stacked
+            drawing.run(720, y, ("".join(f"{values.get(part, 0):4}" for part in parts), "quiet"))
+            y += LINE
+        y += 8
+    drawing.run(20, y + 10, (said, "quiet"))
+    drawing.height = int(y) + 30
     return drawing.text()
 
 
-def plot(title: str, curves: list[Curve], *, unit: str, said: str) -> str:
+def plot(title: str, curves: Curves, *, unit: str, said: str) -> str:
     """Return a plot of curves with their names, and the text `said` below."""
-    sizes = sorted({size for curve in curves for size in curve.points})
-    costs = [cost for curve in curves for cost in curve.points.values()]
+    points = {name: sorted((float(size), cost) for size, cost in curve.items()) for name, curve in curves.items()}
+    sizes = sorted({size for curve in points.values() for size, _ in curve})
+    costs = [cost for curve in points.values() for _, cost in curve]
     axes = Axes(sizes=sizes, costs=list(_marks(min(costs), max(costs))))
     drawing = Drawing(title=title, width=840, height=_TOP + _HEIGHT + 80)
     drawing.run(20, 24, (title, ""))
     _draw_axes(drawing, axes, unit)
-    names = _spread([axes.place(sizes[-1], curve.points[sizes[-1]])[1] for curve in curves])
-    for place, (curve, name) in enumerate(zip(curves, names, strict=True)):
-        colour = _COLOURS[place % len(_COLOURS)]
-        points = [axes.place(size, cost) for size, cost in sorted(curve.points.items())]
-        drawing.curve(points, f"curve c-{colour}")
-        drawing.run(_LEFT + _WIDTH + 24, name, (curve.title, colour))
+    names = _spread([axes.place(*curve[-1])[1] for curve in points.values()])
+    for colour, (name, curve), y in zip(_COLOURS * 2, points.items(), names, strict=False):
+        drawing.curve([axes.place(*point) for point in curve], f"curve c-{colour}")
+        drawing.run(_LEFT + _WIDTH + 24, y, (name, colour))
     drawing.run(20, _TOP + _HEIGHT + 60, (said, "quiet"))
     return drawing.text()
 
@@ -447,7 +408,7 @@ def _share(value: float, marks: Sequence[float]) -> float:
 
 
 def _result(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     return found
 
 

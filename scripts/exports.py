@@ -17,14 +17,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path
 from random import Random
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import fetch
 from environment import ROOT
-from reference import between
+from markup import between, table
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said
@@ -43,7 +44,6 @@ PAGE = ROOT / "docs" / "howto" / "transformers.md"
 TRL_PAGE = ROOT / "docs" / "howto" / "training-masks.md"
 PACKAGE = "trl"
 
-_HEAD = "| template | read alike | omissions, or the reason for refusal |\n|---|--:|---|"
 _TRL = """TRL {version} ships {templates} handwritten response templates for {chats} chat templates. [Ours](transformers.md#export-a-response-template)
 are derived. We ran transformers' own parser with both, on answers that the chat templates write. It parsed {ours} of {answers} correctly with
 ours, and {theirs} with TRL's. In chunks of three characters, as a server streams them, it parsed {ours_torn} with ours and {theirs_torn} with
@@ -57,48 +57,37 @@ _LEAST_MARKER = 3
 """Minimum characters of a marker. Shorter text is punctuation."""
 
 _SAID, _THOUGHT = "It rains.", "Let me look."
-_STRINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "quotes in arguments": ('"', "'", "\\", 'say "no"', "it's", '\\"', '"""', "'quoted'", '"quoted"'),
-        "line breaks in arguments": ("a\nb", "a\n\nb", "a\r\nb", "a\n  b", "{\n}"),
-        "whitespace around arguments": (" a", "a ", "\na", "a\n", "  a  ", "\ta\t", " ", "\n", "\n\n a \n\n"),
-        "empty strings": ("",),
-        "strings that look like other types": ("12", "007", "1e3", "true", "null", "None", "[1]", '{"a": 1}', "-0"),
-        "tags in arguments": ("a < b > c", "<b>bold</b>", "</", "<!-- -->", "&lt;", "<a", "a>"),
-        "brackets in arguments": ("f(x=1, y='2')", "[1, 2)", "a,b=c", "}{", "][", ")", "}", "]"),
-    }
-)
+_STRINGS: Mapping[str, tuple[str, ...]] = {
+    "quotes in arguments": ('"', "'", "\\", 'say "no"', "it's", '\\"', '"""', "'quoted'", '"quoted"'),
+    "line breaks in arguments": ("a\nb", "a\n\nb", "a\r\nb", "a\n  b", "{\n}"),
+    "whitespace around arguments": (" a", "a ", "\na", "a\n", "  a  ", "\ta\t", " ", "\n", "\n\n a \n\n"),
+    "empty strings": ("",),
+    "strings that look like other types": ("12", "007", "1e3", "true", "null", "None", "[1]", '{"a": 1}', "-0"),
+    "tags in arguments": ("a < b > c", "<b>bold</b>", "</", "<!-- -->", "&lt;", "<a", "a>"),
+    "brackets in arguments": ("f(x=1, y='2')", "[1, 2)", "a,b=c", "}{", "][", ")", "}", "]"),
+}
 _NESTED: tuple[Any, ...] = ({"b": [1, {"c": "d"}]}, {}, [], True, 1.5, "it's", '"', " x ", "{b}")
 _LISTS: tuple[list[Any], ...] = ([], [[]], [1, 2], ["a", "b"], [{"a": 1}], ["it's"])
-_VALUES: Mapping[str, tuple[dict[str, Any], ...]] = MappingProxyType(
-    {
-        "nested arguments": (*({"settings": {"a": it}} for it in _NESTED), *({"items": it} for it in _LISTS)),
-        "nulls in nested arguments": ({"settings": {"a": None}}, {"items": [None]}),
-        "keys that are not words": tuple({"settings": {key: 1}} for key in ("a b", "a-b", '"', "7", "ü", "a.b")),
-    }
-)
-_TEXTS: Mapping[str, tuple[Said, ...]] = MappingProxyType(
-    {
-        "whitespace around content": tuple(
-            proof_answer(content=a + _SAID + b)
-            for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
-        ),
-        "whitespace around reasoning": tuple(
-            proof_answer(content=_SAID, reasoning=a + _THOUGHT + b)
-            for a, b in ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
-        ),
-        "lines of content": tuple(proof_answer(content=it) for it in ("a\nb", "a\n\nb\n\n- c\n- d", "```\nx\n```")),
-        "JSON as content": tuple(
-            proof_answer(content=it) for it in ('{"a": 1}', '[{"a": 1}]', '{"name": "x"}', '```json\n{"a": 1}\n```')
-        ),
-        "text and two calls": (
-            proof_answer(content=_SAID, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {"count": 1}))),
-            proof_answer(
-                content=_SAID, reasoning=_THOUGHT, calls=((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {}))
-            ),
-        ),
-    }
-)
+_VALUES: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "nested arguments": (*({"settings": {"a": it}} for it in _NESTED), *({"items": it} for it in _LISTS)),
+    "nulls in nested arguments": ({"settings": {"a": None}}, {"items": [None]}),
+    "keys that are not words": tuple({"settings": {key: 1}} for key in ("a b", "a-b", '"', "7", "ü", "a.b")),
+}
+_AROUND = ((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("  ", "\n\n"))
+_TWO = ((TOOL_NAMES[0], {"text": "x"}), (TOOL_NAMES[1], {"count": 1}))
+_CONTENT = {
+    "lines of content": ("a\nb", "a\n\nb\n\n- c\n- d", "```\nx\n```"),
+    "JSON as content": ('{"a": 1}', '[{"a": 1}]', '{"name": "x"}', '```json\n{"a": 1}\n```'),
+    "whitespace around content": tuple(a + _SAID + b for a, b in _AROUND),
+}
+_TEXTS: Mapping[str, tuple[Said, ...]] = {
+    **{kind: tuple(proof_answer(content=it) for it in texts) for kind, texts in _CONTENT.items()},
+    "whitespace around reasoning": tuple(proof_answer(content=_SAID, reasoning=a + _THOUGHT + b) for a, b in _AROUND),
+    "text and two calls": (
+        proof_answer(content=_SAID, calls=_TWO),
+        proof_answer(content=_SAID, reasoning=_THOUGHT, calls=(_TWO[0], (TOOL_NAMES[1], {}))),
+    ),
+}
 
 
 def main() -> None:
@@ -113,8 +102,8 @@ def main() -> None:
 
 def text(page: str, paths: Iterable[Path]) -> str:
     """Return the page with the table of known chat templates."""
-    rows = (f"| {path.stem} | {' | '.join(_row(path))} |" for path in paths)
-    return between(page, "exports", "\n".join([_HEAD, *rows]))
+    heads = ("template", "read alike", "omissions, or the reason for refusal")
+    return between(page, "exports", table(heads, ((path.stem, *_row(path)) for path in paths), "lrl"))
 
 
 def _row(path: Path) -> Iterator[str]:
@@ -273,13 +262,8 @@ def markers(format_: Format) -> Sequence[str]:
     """Return the markers around calls, arguments and reasoning, but no ends of turn, where generation stops."""
     tools, reasoning = format_.tools, format_.reasoning
     skeletons = [part for part in (*tools.function, *tools.arguments.entry) if not isinstance(part, Slot)]
-    around = (
-        tools.section_start,
-        tools.section_end,
-        tools.call_start,
-        tools.call_end,
-        tools.arguments.codec.string_close,
-    )
+    around = (tools.section_start, tools.section_end, tools.call_start, tools.call_end)
+    skeletons.append(tools.arguments.codec.string_close)
     every = (*around, *skeletons, reasoning.start, reasoning.end)
     return list(dict.fromkeys(it.strip() for it in every if len(it.strip()) >= _LEAST_MARKER))
 
@@ -365,14 +349,8 @@ def right(readings: Iterable[Reading], side: Side) -> tuple[int, int]:
     return sum(whole for whole, _ in pairs), sum(chunks for _, chunks in pairs)
 
 
-def ours(reading: Reading) -> Found | None:
-    """Return the results of our response template."""
-    return reading.ours
-
-
-def theirs(reading: Reading) -> Found | None:
-    """Return the results of TRL's response template."""
-    return reading.theirs
+ours: Side = attrgetter("ours")
+theirs: Side = attrgetter("theirs")
 
 
 def _summary(comparisons: Sequence[Comparison]) -> str:

@@ -14,7 +14,7 @@ import sys
 import tomllib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -25,6 +25,7 @@ import fetch
 import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
 from environment import ROOT
+from markup import table
 
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
@@ -56,8 +57,6 @@ Properties are generated in the order of the schema, and optional properties may
 An object with `properties` allows no other properties unless the schema has `additionalProperties`.
 A keyword implies a type: `properties` implies an object, and `minLength` implies a string.
 
-| keyword | example | GBNF | Lark | structural tag | reason |
-|---|---|---|---|---|---|
 """
 
 
@@ -73,8 +72,6 @@ llguidance parses each instance with the grammar of its schema.
 Some valid instances are rejected on purpose, because generated values should have the type that a keyword implies, the right format,
 and no undeclared keys. The table of files counts these instances as "argued".
 
-| verdict | GBNF | Lark |
-|---|--:|--:|
 """
 BY_FILE = """
 These features would need memory, or one rule for each combination, and are enforced only in part:
@@ -87,8 +84,6 @@ These features would need memory, or one rule for each combination, and are enfo
 
 These files contain instances that the GBNF grammar doesn't handle as JSON Schema requires:
 
-| file | instances | right | argued | with a warning | without a warning |
-|---|--:|--:|--:|--:|--:|
 """
 
 
@@ -120,7 +115,8 @@ def main() -> None:
 
 def keyword_section() -> str:
     """Return the page up to the section on the test suite."""
-    return KEYWORD_TABLE + "".join(_keyword_rows())
+    heads = ("keyword", "example", "GBNF", "Lark", "structural tag", "reason")
+    return f"{KEYWORD_TABLE}{table(heads, _keyword_rows())}\n"
 
 
 def losses(keyword: Keyword, *, native: bool) -> tuple[Unsupported, ...]:
@@ -135,15 +131,14 @@ def _read_natively(keyword: Keyword) -> bool:
         return False
 
 
-def _keyword_rows() -> Iterator[str]:
+def _keyword_rows() -> Iterator[Sequence[str]]:
     for keyword in KEYWORDS:
         gbnf, native = (losses(keyword, native=native) for native in (False, True))
         exact = _read_natively(keyword)
         spelled = schema_grammar(keyword.schema).unsupported
         verdicts = ["wider" if lost else "✓" for lost in (gbnf, native, native if exact else spelled)]
         reasons = "; ".join(dict.fromkeys(item.reason for item in (*gbnf, *native)))
-        example = json.dumps(keyword.schema, ensure_ascii=False).replace("|", "\\|")
-        yield f"| {' | '.join([keyword.name, f'`{example}`', *verdicts, reasons])} |\n"
+        yield keyword.name, f"`{json.dumps(keyword.schema, ensure_ascii=False)}`", *verdicts, reasons
 
 
 class Verdict(Enum):
@@ -304,30 +299,25 @@ def suite_section() -> str:
     """Return the section on the test suite, with the number of instances for each verdict."""
     counts = {dialect.name: Counter(verdict for _, verdict in verdicts(dialect.name)) for dialect in DIALECTS}
     total = sum(counts["GBNF"].values())
-    rows = [
-        f"| {verdict.value} | {' | '.join(_share(counts[d.name][verdict], total) for d in DIALECTS)} |"
-        for verdict in Verdict
-    ]
-    return "\n".join([SUITE.format(count=total) + rows[0], *rows[1:], BY_FILE + "\n".join(_file_rows()), ""])
+    rows = ((verdict.value, *(_share(counts[it.name][verdict], total) for it in DIALECTS)) for verdict in Verdict)
+    verdict_table = table(("verdict", "GBNF", "Lark"), rows, "lr")
+    heads = ("file", "instances", "right", "argued", "with a warning", "without a warning")
+    return f"{SUITE.format(count=total)}{verdict_table}\n{BY_FILE}{table(heads, _file_rows(), 'lr')}\n"
 
 
 def _share(count: int, total: int) -> str:
     return f"{count} ({100 * count / total:.1f} %)"
 
 
-def _file_rows() -> Iterator[str]:
+def _file_rows() -> Iterator[Sequence[object]]:
     files: dict[str, Counter[Verdict]] = {}
     for test, verdict in verdicts("GBNF"):
         files.setdefault(test.file, Counter())[verdict] += 1
     for name, found in files.items():
         if found[Verdict.RIGHT] < found.total():
-            warned, silent = (
-                found[Verdict.WIDER] + found[Verdict.NARROWER],
-                found[Verdict.REFUSED] + found[Verdict.SILENT],
-            )
-            argued = sum(found[verdict] for verdict in ARGUED)
-            cells = (found.total(), found[Verdict.RIGHT], argued, warned, silent)
-            yield f"| {name} | {' | '.join(map(str, cells))} |"
+            warned, silent = (Verdict.WIDER, Verdict.NARROWER), (Verdict.REFUSED, Verdict.SILENT)
+            kinds = [sum(found[verdict] for verdict in kind) for kind in (ARGUED, warned, silent)]
+            yield name, found.total(), found[Verdict.RIGHT], *kinds
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import tomllib
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +31,7 @@ import click
 import fetch
 import run
 from environment import ROOT
+from markup import between, table
 
 sys.path.append(str(ROOT / "tests"))
 
@@ -42,7 +43,7 @@ from unrender.cli.commands import app
 from unrender.format import Format, Slot
 from unrender.lint import Severity
 from unrender.lint.rules import RULES, Rule
-from unrender.probe.causes import table
+from unrender.probe.causes import table as all_causes
 from unrender.verify import Verdict, verify
 
 PUBLIC = (
@@ -81,12 +82,6 @@ def main() -> None:
     for name in sys.argv[1:] or PAGES:
         page = ROOT / name
         page.write_text(PAGES[name](page.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def between(page: str, name: str, text: str) -> str:
-    """Return a page with the text between two marks replaced."""
-    begin, end = (f"<!-- {name}:{mark} -->" for mark in ("begin", "end"))
-    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL)
 
 
 # The command line.
@@ -145,13 +140,7 @@ def _rule(rule: Rule) -> str:
     changed = ((line, line.replace(sound, broken)) for line in SOUND.splitlines())
     difference = "\n".join(f"- {line}\n+ {new}" for line, new in changed if line != new)
     cells = ("severity", rule.severity), ("looks for", rule.looks_for), ("harm", rule.harm), ("fix", rule.fix)
-    rows = "\n".join(f"| {name} | {cell(text)} |" for name, text in cells)
-    return f"## {rule.name}\n\n| | |\n|---|---|\n{rows}\n\n```diff\n{difference}\n```\n"
-
-
-def cell(text: str) -> str:
-    """Return a text for a table cell."""
-    return text.replace("|", "\\|")
+    return f"## {rule.name}\n\n{table(('', ''), cells)}\n\n```diff\n{difference}\n```\n"
 
 
 # The glossary.
@@ -313,14 +302,15 @@ def _members(value: Any) -> Iterator[str]:
 def formats(page: str) -> str:
     """Return the page with a table of the vendors' templates: the derived modes, and the number of passed checks."""
     kept: dict[str, Any] = json.loads(GALLERY.read_text(encoding="utf-8"))
-    head = "| template | reasoning | content | calls | passed | failed |\n|---|---|---|---|--:|---|"
-    return between(page, "formats", "\n".join([head, *(_row(name, found) for name, found in kept.items())]))
+    heads = ("template", "reasoning", "content", "calls", "passed", "failed")
+    return between(page, "formats", table(heads, map(_row, kept.items()), "llllrl"))
 
 
-def _row(name: str, found: Mapping[str, Any]) -> str:
+def _row(item: tuple[str, Mapping[str, Any]]) -> Sequence[str]:
+    name, found = item
     modes = (found[part].replace("_", " ") for part in ("reasoning", "content", "calls"))
     passed, failed = found["passed"], found["failed"]
-    return f"| {' | '.join([name, *modes])} | {passed} of {passed + len(failed)} | {', '.join(failed)} |"
+    return name, *modes, f"{passed} of {passed + len(failed)}", ", ".join(failed)
 
 
 SKETCHES = ROOT / "docs" / "reference" / "sketches"
@@ -479,8 +469,8 @@ def sketch(rows: list[list[list[str]]]) -> str:
 
     A picture doesn't show the notation of tagged values and the text between them, so the candidates are tried.
     """
-    for value, between in _VALUES:
-        source = _sketched(rows, value, between)
+    for value, comma in _VALUES:
+        source = _sketched(rows, value, comma)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if _parts(_rows(ChatTemplate.from_string(source, cache=False))) == _parts(rows):
@@ -559,11 +549,10 @@ def tasks(page: str) -> str:
 
 def engines(page: str) -> str:
     """Return the page with the tested releases, and the releases that the plug-ins' extras support."""
-    tested = ((task.tested, task.of, f"`{name}`") for name, task in run.TASKS.items() if task.tested)
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in tested)
+    rows = ((task.tested, task.of, f"`{name}`") for name, task in run.TASKS.items() if task.tested)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     needs = "\n".join(f"- `{need}`" for engine in ("vllm", "sglang") for need in extras[engine])
-    return between(between(page, "tested", f"| tested with | what | task |\n|---|---|---|\n{rows}"), "supported", needs)
+    return between(between(page, "tested", table(("tested with", "what", "task"), rows)), "supported", needs)
 
 
 # The causes that a probe finds.
@@ -571,8 +560,8 @@ def engines(page: str) -> str:
 
 def causes(page: str) -> str:
     """Return the page with the table of causes."""
-    rows = [f"| `{it['name']}` | {it['level']} | {it['what']} | {cell(it['fix'])} |" for it in table()]
-    return between(page, "causes", "\n".join(["| cause | level | meaning | fix |", "|---|---|---|---|", *rows]))
+    rows = ((f"`{it['name']}`", it["level"], it["what"], it["fix"]) for it in all_causes())
+    return between(page, "causes", table(("cause", "level", "meaning", "fix"), rows))
 
 
 # The limits.
@@ -581,7 +570,7 @@ def causes(page: str) -> str:
 def limits(page: str) -> str:
     """Return the page with every limit, in a table for each subject."""
     tables = (
-        f"### {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n" + "".join(map(_limit, found))
+        f"### {subject}\n\n{table(('name', 'limit', 'what, and why'), map(_limit, found), 'lrl')}\n"
         for subject, found in itertools.groupby(listed_limits(), lambda limit: limit.subject)
     )
     return between(page, "limits", "\n".join(tables))
@@ -620,8 +609,8 @@ _LIMIT = re.compile(
 )
 
 
-def _limit(limit: Limit) -> str:
-    return f"| `{limit.name}` | {limit.value:,} {limit.unit}".rstrip() + f" | {limit.reason} |\n"
+def _limit(limit: Limit) -> Sequence[str]:
+    return f"`{limit.name}`", f"{limit.value:,} {limit.unit}".rstrip(), limit.reason
 
 
 PAGES: Mapping[str, Callable[[str], str]] = {

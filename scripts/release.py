@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from environment import ROOT, npm
+from markup import table
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("cli", "gateway", "gguf", "hub", "testing", "tools")
@@ -49,39 +50,19 @@ _RELATIVE = re.compile(r"(?P<picture>!?)(?P<text>\[[^\]]*\]\()(?!https?://|mailt
 DIST, BUILD = ROOT / "dist", ROOT / "build"
 TYPED = 0.99
 NEEDED = (
-    "py.typed",
-    "formats/qwen3.json",
-    "formats/markers/reasoning.json",
-    "gateway/sampler.jinja",
-    "playground/page/index.html",
-    "cli/example/chat_template.jinja",
+    *("py.typed", "formats/qwen3.json", "formats/markers/reasoning.json", "gateway/sampler.jinja"),
+    *("playground/page/index.html", "cli/example/chat_template.jinja"),
 )
 """Files in the wheel other than Python. Each is read when its part is used."""
 ROOTS = ("unrender/", "unrender-")
 """Paths that a wheel may contain: the package and its metadata."""
 SOURCES = (
-    "README.md",
-    "CHANGELOG.md",
-    "LICENSE",
-    "pyproject.toml",
-    "tests/test_docs.py",
-    "docs/tutorial.md",
-    "scripts/test.py",
+    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"),
+    *("tests/test_docs.py", "docs/tutorial.md", "scripts/test.py"),
 )
 UNWANTED = (".cache/", ".venv", ".ci/", "__pycache__", ".pyc", ".hypothesis", "node_modules")
-PERMISSIVE = (
-    "MIT",
-    "BSD",
-    "APACHE",
-    "PSF",
-    "ISC",
-    "PYTHON-2.0",
-    "PYTHON SOFTWARE",
-    "MPL",
-    "MOZILLA",
-    "UNLICENSE",
-    "ZLIB",
-    "0BSD",
+PERMISSIVE = re.compile(
+    r"\b(0?BSD|MIT|APACHE|PSF|ISC|PYTHON-2\.0|PYTHON SOFTWARE|MPL|MOZILLA|UNLICENSE|ZLIB)\b", re.IGNORECASE
 )
 """Words of licences that are as permissive as ours. MPL applies only to the library's own files."""
 WITHOUT = "Without the extra `transformers`: its torch brings what the machine's accelerator needs."
@@ -143,17 +124,8 @@ def build(work: Path) -> Path:
             settle(folder, os.environ)
     epoch = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S607
     for source, out in ((work / "one", DIST), (work / "again", work / "dist")):
-        _tool(
-            "python",
-            "-m",
-            "build",
-            "--installer",
-            "uv",
-            "--outdir",
-            str(out),
-            str(source),
-            SOURCE_DATE_EPOCH=epoch.stdout.strip(),
-        )
+        build_ = ["-m", "build", "--installer", "uv", "--outdir", str(out), str(source)]
+        _tool("python", *build_, SOURCE_DATE_EPOCH=epoch.stdout.strip())
     one, other = (
         {path.name: sha256(path.read_bytes()).hexdigest() for path in out.iterdir()} for out in (DIST, work / "dist")
     )
@@ -265,17 +237,8 @@ def lowest_versions(work: Path, wheel: Path) -> None:
     are_lowest(python, needs)
     _run([str(python), "-I", str(ROOT / "tests" / "smoke.py"), "testing"], cwd=work)
     python = _environment(work, PYTHONS[0], *lowest, "--editable", ".[cli,gateway,gguf,hub,tools]")
-    tests = (
-        "pytest>=9,<10",
-        "pytest-timeout",
-        "pytest-xdist",
-        "hypothesis",
-        "jsonschema",
-        "openai>=3,<4",
-        "anthropic",
-        "llguidance",
-        "httpx",
-    )
+    tests = ["pytest>=9,<10", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "httpx"]
+    tests += ["openai>=3,<4", "anthropic", "llguidance"]
     bound = [need for extra in EXTRAS if extra != "testing" for need in project["optional-dependencies"][extra]]
     needs = [need for need in bound if not need.startswith("unrender")]
     are_lowest(python, needs)
@@ -368,9 +331,8 @@ def contents(folder: str) -> None:
     needs = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
     if len(needs) != 1:
         sys.exit(f"{wheel}: expected jinja2 as the only dependency, found {needs}")
-    print(
-        f"{wheel.name}: {len(names)} files; {source.name}: {len(inner)} files; the core needs {needs[0].partition(': ')[2]}"
-    )
+    counts = f"{wheel.name}: {len(names)} files; {source.name}: {len(inner)} files"
+    print(f"{counts}; the core needs {needs[0].partition(': ')[2]}")
 
 
 def examples(folder: Path) -> None:
@@ -406,9 +368,9 @@ def licences(bill: str, out: str) -> None:
     """Write a table of the dependencies' licences. Exits with an error message if one is missing or not permissive."""
     parts = json.loads(Path(bill).read_text(encoding="utf-8"))["components"]
     rows = sorted((part["name"], part["version"], _licence(part)) for part in parts if part["name"] != "unrender")
-    table = "".join(f"| {' | '.join(row)} |\n" for row in [("package", "version", "licence"), ("---",) * 3, *rows])
-    Path(out).write_text(f"# Licences of what unrender's extras install\n\n{WITHOUT}\n\n{table}", encoding="utf-8")
-    odd = [row for row in rows if not any(word in row[2].upper() for word in PERMISSIVE)]
+    listed = table(("package", "version", "licence"), rows)
+    Path(out).write_text(f"# Licences of what unrender's extras install\n\n{WITHOUT}\n\n{listed}\n", encoding="utf-8")
+    odd = [row for row in rows if not PERMISSIVE.search(row[2])]
     if odd:
         sys.exit(f"{out}: expected permissive licences, found {odd}")
     print(f"{len(rows)} dependencies, all permissive: {out}")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import markup
 from environment import ROOT, TABLE, Environment, variables
 
 _NEWEST = "-newest"
@@ -90,8 +91,8 @@ def listing() -> str:
 
 def table() -> str:
     """Return the tasks as a Markdown table."""
-    rows = [f"| `{name}` | {task.what} | {task.takes} |" for name, task in TASKS.items()]
-    return "\n".join(["| task | description | time |", "|---|---|---|", *rows])
+    rows = ((f"`{name}`", task.what, task.takes) for name, task in TASKS.items())
+    return markup.table(("task", "description", "time"), rows)
 
 
 def newest(name: str) -> int:

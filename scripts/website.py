@@ -28,7 +28,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -40,8 +39,9 @@ sys.path.append(str(Path(__file__).parent))
 
 import drawings
 import reference
-from environment import ROOT, npm
+from environment import ROOT, npm, read_toml
 from griffe import Extension, Object
+from markup import between, table
 
 import unrender.machine
 from unrender import ChatTemplate
@@ -73,47 +73,7 @@ MOVED: Mapping[str, str] = {
     "SECURITY.md": "security-policy.md",
 }
 """Files outside docs/ that are pages of the site. Links to other files point to pages that show the file."""
-REDIRECTS: Mapping[str, str] = {
-    "tutorial/gateway": "howto/serve.html",
-    "reference/words": "glossary.html",
-    "howto/deploy": "howto/serve-operations.html#deployment",
-    "howto/command-line": "reference/cli.html",
-    "explanation/issues": "explanation/why.html#issues-of-other-systems",
-    "dev/extending": "dev/contributing.html#extend-unrender",
-    "explanation/decisions/declared": "explanation/architecture.html#what-is-declared",
-    "explanation/decisions/final-events": "explanation/analysis.html#events-are-final",
-    "explanation/decisions/held-calls": "explanation/architecture.html#calls-are-held-until-theyre-complete",
-    "explanation/decisions/needles": "explanation/analysis.html#needles-instead-of-tag-shapes",
-    "explanation/decisions/one-machine": "explanation/architecture.html#one-machine",
-    "explanation/decisions/proof": "explanation/analysis.html#checks-inside-derivation",
-    "explanation/decisions/saved-parsers": "explanation/architecture.html#a-parser-is-saved-as-what-it-was-fed",
-    "explanation/decisions/two-waists": "explanation/architecture.html#two-waists-format-and-grammar",
-    "explanation/grammar-worth": "explanation/performance.html#what-a-grammar-is-worth",
-    "howto/any-renderer": "howto/declared-formats.html#use-a-model-without-a-jinja-template",
-    "howto/engine-parsers": "howto/vllm.html#replace-vllms-or-sglangs-parsers",
-    "howto/explain": "howto/debug.html#see-the-reason",
-    "howto/export": "howto/transformers.html#export-a-response-template",
-    "howto/grammar-by-hand": "howto/declared-formats.html#write-a-format-by-hand",
-    "howto/index": "tutorial.html",
-    "howto/keep-a-format": "howto/declared-formats.html#save-compare-and-edit-a-format",
-    "howto/llama-cpp-python": "howto/llama-server.html#llama-cpp-python",
-    "howto/mlx-lm": "howto/llama-server.html#mlx-lm",
-    "howto/next-turn": "howto/recipes.html#keep-prompts-growing",
-    "howto/ollama": "howto/llama-server.html#ollama-and-lm-studio",
-    "howto/one-application": "howto/tools-without-support.html#send-the-same-request-to-every-model",
-    "howto/playground": "playground.html#see-a-template-in-the-browser",
-    "howto/rescue": "howto/debug.html#find-calls-that-a-server-left-in-the-text",
-    "howto/test-your-template": "howto/lint.html#test-your-template-in-ci",
-    "howto/train": "howto/training-masks.html#many-turns-trl-verl-skyrl-and-others",
-    "howto/verify": "howto/lint.html#verify-the-format",
-    "reference/engines": "installation.html#tested-engines-and-libraries",
-    "reference/errors": "howto/debug.html#error-messages",
-    "reference/formats": "gallery.html",
-    "reference/limits": "explanation/security.html#all-limits",
-    "reference/response-template": "howto/transformers.html#test-it",
-    "reference/trl": "howto/training-masks.html#in-trl",
-    "reference/versioning": "dev/contributing.html#versions-and-deprecation",
-}
+REDIRECTS: Mapping[str, str] = read_toml(ROOT / "scripts" / "redirects.toml")
 """Old addresses of merged pages, and the place of their text now."""
 SHOWN = "source"
 """The folder of the pages that show a file."""
@@ -139,7 +99,7 @@ _LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yam
 
 OWN = ROOT / "tests" / "templates"
 EXAMPLES = ROOT / "src" / "unrender" / "playground" / "page" / "examples.json"
-VENDORS: Mapping[str, Sequence[str]] = tomllib.loads((ROOT / "scripts" / "vendors.toml").read_text(encoding="utf-8"))
+VENDORS: Mapping[str, Sequence[str]] = read_toml(ROOT / "scripts" / "vendors.toml")
 _CALLS: Mapping[str, tuple[str, str]] = {
     "none": ("no tools", "none"),
     "json_native": ("JSON calls", "calls json"),
@@ -411,7 +371,7 @@ def _page_by_use() -> str:
         for title, found in BY_USE.items()
     )
     calls = table(("Call", "Result"), [(f"[`{call}`][unrender.{call}]", result) for call, result in USUAL.items()])
-    return f"# unrender\n\n::: unrender\n    options:\n      members: false\n\n## The usual calls\n\n{calls}\n{''.join(parts)}"
+    return f"# unrender\n\n::: unrender\n    options:\n      members: false\n\n## The usual calls\n\n{calls}\n\n{''.join(parts)}"
 
 
 # The home page.
@@ -490,7 +450,7 @@ def gallery(page: str) -> str:
     )
     filtering = f'<div class="filter">{box}{chips}<output></output></div>'
     rows = f"{filtering}\n\n{legend}\n\n{''.join(models())}"
-    shown = reference.between(page, "formats", rows)
+    shown = between(page, "formats", rows)
     return f'{shown}\n## Other formats\n\n{"".join(folded)}\n<script src="site/gallery.js"></script>\n'
 
 
@@ -618,8 +578,9 @@ def words() -> str:
         + "".join(map(enum_table, OUTPUT))
         + "## The parser's instructions\n\nA grammar is compiled into these; [architecture](explanation/architecture.md) says why.\n\n"
         + table(("Instruction", "What it does", "Data"), instructions())
-        + f"\n## A frame\n\n{inspect.getdoc(Frame)}\n\n"
+        + f"\n\n## A frame\n\n{inspect.getdoc(Frame)}\n\n"
         + table(("Field", "Meaning"), reference.described(Frame).items())
+        + "\n"
     )
 
 
@@ -627,7 +588,7 @@ def enum_table(kind: type[Enum]) -> str:
     """Return a table of an enum's values and their docstrings."""
     said = reference.described(kind)
     rows = [(f"`{member.value}`", said.get(name, "")) for name, member in kind.__members__.items()]
-    return f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{table(('Value', 'Meaning'), rows)}\n"
+    return f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{table(('Value', 'Meaning'), rows)}\n\n"
 
 
 def instructions() -> Iterator[tuple[str, str, str]]:
@@ -638,12 +599,6 @@ def instructions() -> Iterator[tuple[str, str, str]]:
             if value.__module__ == module.__name__ and hasattr(value, "step"):
                 data = ", ".join(f"`{field.name}`" for field in dataclasses.fields(value))
                 yield f"`{name}`", reference.first_paragraph(value), data
-
-
-def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a table in Markdown."""
-    lines = (heads, ("---",) * len(heads), *rows)
-    return "".join(f"| {' | '.join(map(reference.cell, line))} |\n" for line in lines)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Each row has a reason in `why` and the result in `gives`. The rest is the input:
 - `typed`, `schema`, `key`: a raw text as the argument `key` of a tool with this schema;
 - `tree`, `of`: the text inside a tag;
 - `scan`, `of`, `pieces`, `final`: a scanner, and its output for each piece;
-- `read`, `of`, `text`: a scanner, its output for the whole text at every chunking, the rest, and its status.
+- `read`, `of`, `text`: a scanner, its output for the whole text for every chunking, the rest, and its status.
 
 `of` has the scanner's settings: a `LiteralStyle`; ends and types; a `TagStyle`, a key and a schema.
 """
@@ -22,9 +22,11 @@ from typing import Any
 from splitting import splits
 from tables import case_rows
 
+from unrender.format import Slot
 from unrender.types import Tool
 from unrender.values.coercion import ArgumentTypes, coerce
 from unrender.values.finder import Finder
+from unrender.values.marked_ends import MarkedEnds, Markers, ValueMarks
 from unrender.values.raw import RawScanner, TagStyle, XmlScanner, read_tree
 from unrender.values.resumable import Scanner, Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
@@ -72,7 +74,17 @@ def _scanner(kind: str, of: Any) -> Scanner:
             return QuotedScanner(_style(of))
         case "raw":
             return RawScanner(Finder(of[0]), frozenset(of[1]))
-    return XmlScanner(TagStyle(*of[0]), of[1], _types(of[2]))
+    style, types = TagStyle(*of[0]), _types(of[2])
+    names = (of[1],)
+    markers = Markers(
+        closers=(style.close, style.end),
+        named=True,
+        lead=style.space,
+        opener=(style.open, Slot.KEY, style.end),
+        open_ended=True,
+    )
+    marks = ValueMarks(MarkedEnds(markers, of[1], names), types, names, patient=True, repairs=True, textual=True)
+    return XmlScanner(style, of[1], types, marks)
 
 
 def _style(of: Mapping[str, Any]) -> LiteralStyle:

@@ -282,9 +282,10 @@ class ChatTemplate:
         declared format selects that format's syntax, even if the template supports tools. "none" adds no description. If your messages
         already describe the tools, pass `describe_tools=False`: the tools are then used only to parse and constrain the answer.
 
-        `markers` protects engines that take only text from messages, results and tools that contain the template's own markers. "break"
-        inserts a backslash into each marker, e.g. `<\|im_end|>`, and "refuse" raises `RequestError`. "keep" only adds a warning: for
-        engines that take token ids, `Turn.encode` is better. System and developer messages may contain markers.
+        `markers` controls what happens to messages, results and tools that contain the template's own markers. "keep" only adds a warning.
+        "encode" adds none, because you use `Turn.encode`, which gives token ids without these markers. For engines that take only text,
+        "break" inserts a backslash into each marker, e.g. `<\|im_end|>`, and "refuse" raises `RequestError`. System and developer messages
+        may contain markers.
 
         Earlier answers are never rejected, not even those with a broken call. If the template rejects a conversation or drops a message,
         messages are rearranged or get other roles, with a warning.

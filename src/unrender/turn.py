@@ -8,11 +8,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Slot
+from unrender.format.tokens import special_tokens
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event
 from unrender.machine.ids import IdMaker
@@ -28,6 +29,7 @@ from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
 from unrender.prompt import AUTHORS, Piece, PromptText
 from unrender.prompt.encoder import PromptEncoder
+from unrender.prompt.special_texts import SpecialTexts
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
@@ -152,6 +154,16 @@ class TurnSource(Protocol):
         """The pieces that were appended after the previous prompt and its answer."""
         ...
 
+    @property
+    def marked(self) -> bool:
+        """True if a text in the prompt contains a marker of the template, and the caller encodes the prompt's parts."""
+        ...
+
+    @property
+    def known_markers(self) -> tuple[str, ...]:
+        """The template's markers."""
+        ...
+
     def pieces(self, turn: Turn) -> tuple[Piece, ...]:
         """Return the pieces of a turn's prompt."""
         ...
@@ -166,6 +178,10 @@ class TurnSource(Protocol):
 
     def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
         """Return the turn that follows an answer."""
+        ...
+
+    def begun_with(self, text: str) -> TurnSource:
+        """Return a copy for a prompt that also contains the start of the answer."""
         ...
 
     def resumed(self, messages: Sequence[Any]) -> TurnSource:
@@ -429,7 +445,8 @@ class Turn(Constrained, Page):
         return self._healing(good, broken, text[:cut])
 
     def _healing(self, good: Begun, broken: Broken, text: str) -> Healing:
-        turn = replace(self, prompt=self.prompt + text, prefill=self.prefill + text)
+        source = self._source and self._source.begun_with(text)
+        turn = replace(self, prompt=self.prompt + text, prefill=self.prefill + text, _source=source)
         remainder = replace(
             self._remainder,
             request=good.request,
@@ -466,8 +483,8 @@ class Turn(Constrained, Page):
         """Return the token ids of the prompt. The text of messages, tools and documents never becomes a special token.
 
         If no such text contains a special token, the ids are those of the whole prompt. No BOS or EOS is added, since the template writes
-        them. `tokenizer` is from transformers or tokenizers, or a `PromptEncoder`, which is faster for several prompts. Special tokens are
-        kept in messages with one of the `special_roles`, and in the model's own text (`Turn.next`, `continue_final_message`).
+        them. `tokenizer` is from transformers, tokenizers or mistral-common, or a `llama_cpp.Llama`. A `PromptEncoder` is faster for several
+        prompts. Special tokens are kept in messages with one of the `special_roles`, and in the model's own text (`Turn.next`, `continue_final_message`).
 
         Raises `RequestError` for a prompt rendered elsewhere, since the owners of its text are unknown, and `TokenizerError` if the
         tokenizer doesn't list its special tokens.
@@ -477,8 +494,34 @@ class Turn(Constrained, Page):
         encoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
         others = (text for text in texts if text.role not in special_roles)
         # Usually, no text holds a marker. Then the prompt isn't rendered again.
-        pieces = self.pieces if encoder._may_find_tokens(others) else (Piece(text=self.prompt),)
-        return encoder.prompt([(piece.text, piece.body and piece.role not in special_roles) for piece in pieces]).ids
+        found = encoder._may_find_tokens(others)
+        return encoder.prompt(self._flagged(special_roles) if found else [(self.prompt, False)]).ids
+
+    def _flagged(self, special_roles: Collection[str] = AUTHORS) -> list[tuple[str, bool]]:
+        """Return the text of each piece, with a flag that is True if the text must not contain special tokens."""
+        return [(piece.text, piece.body and piece.role not in special_roles) for piece in self.pieces]
+
+    @property
+    def _has_markers(self) -> bool:
+        """True if a text in the prompt contains a marker of the template, and `prepare` was called with `markers="encode"`."""
+        return self._source is not None and self._source.marked
+
+    @property
+    def _known_markers(self) -> tuple[str, ...]:
+        """The template's markers. Empty for a prompt that was rendered elsewhere."""
+        return () if self._source is None else self._source.known_markers
+
+    def _parts(self, special_roles: Collection[str] = AUTHORS) -> list[str]:
+        """Return the prompt in parts, so that no part contains a marker that was written in a message.
+
+        Encoded one by one, the parts give ids in which messages are ordinary text. A prompt without such markers is one part.
+        """
+        if not self._has_markers:
+            return [self.prompt]
+        pieces = self._flagged(special_roles)
+        bodies = special_tokens(text for text, body in pieces if body)
+        cuts = SpecialTexts({*self._known_markers, *bodies}).cuts(pieces)
+        return [self.prompt[start:end] for start, end in pairwise([0, *cuts, len(self.prompt)])]
 
     @property
     def appended(self) -> tuple[Piece, ...]:

@@ -1,4 +1,4 @@
-"""The older system's examples, read with the templates of their models, and its other guarantees.
+"""Examples of the older system, read with the templates of their models, and its other guarantees.
 
 Rules: the examples are those in its documentation, as a model writes them. If a template's prompt starts reasoning, the
 closing marker is added first, as the model would write it.
@@ -109,7 +109,7 @@ def template(name: str) -> ChatTemplate:
 
 
 def read(name: str, text: str) -> Message:
-    """Return the message of an answer, the same at every chunking.
+    """Return the message of an answer, the same for every chunking.
 
     If the prompt starts reasoning, it's closed first.
     """

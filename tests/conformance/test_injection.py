@@ -107,7 +107,7 @@ def check_loop(name: str, tool_format: str) -> None:
 @pytest.mark.few(24)
 @each_template
 def test_a_loop_works_without_tool_support(name: str) -> None:
-    """The prompt describes tools once, a call is parsed at any chunking, and the next prompt has call and result."""
+    """The prompt describes tools once, a call is parsed for any chunking, and the next prompt has call and result."""
     check_lacks(name, "supports_tools")
     check_loop(name, "auto")
 

@@ -1,4 +1,4 @@
-"""Recorded outputs give the recorded messages at every chunking: of real models, legacy formats, and compared engines.
+"""Recorded outputs give the recorded messages for every chunking: of real models, legacy formats, and compared engines.
 
 Rules: content and reasoning are compared without surrounding whitespace, arguments as JSON values, and ids if the
 format has them, except those from the reference's counter. Arguments of an unfinished call are compared as text,
@@ -105,7 +105,7 @@ def whole(message: Message) -> dict[str, Any]:
 @pytest.mark.few(90)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case['id']}-{case['template']}") for case in OUTPUTS])
 def test_a_recorded_output_gives_the_recorded_message(case):
-    """Each output gives its message, or is a listed exception. Added-up deltas equal the message at every chunking."""
+    """Each output gives its message, or is a listed exception. Added-up deltas equal the message for every chunking."""
     turn = template(case["template"]).prepare(case["messages"], **case["prepare"])
     message, events = read(case, turn, [case["output"]])
 
@@ -150,7 +150,7 @@ def same_ids(message: Message, wanted: list[dict[str, Any]]) -> bool:
 @pytest.mark.few(160)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in LEGACY])
 def test_a_recorded_output_is_read_as_expected(case: dict[str, Any]) -> None:
-    """Each output gives the expected message or is listed as an exception. The result is the same at every chunking."""
+    """Each output gives the expected message or is listed as an exception. The result is the same for every chunking."""
     message, *others = [read_legacy(case, chunks) for chunks in splits(case["output"])]
 
     assert [other for other in others if other != message] == []
@@ -193,7 +193,7 @@ def as_compared(case: dict[str, Any], message: Message) -> bool:
 @pytest.mark.few(140)
 @pytest.mark.parametrize("case", COMPARED, ids=lambda case: str(case["id"]))
 def test_parity(case: dict[str, Any]) -> None:
-    """Our message equals the case's message at every chunking, unless the case is listed as an exception."""
+    """Our message equals the case's message for every chunking, unless the case is listed as an exception."""
     messages = [read_compared(case, chunks) for chunks in splits(case["output"])]
 
     assert all(message == messages[0] for message in messages)

@@ -158,7 +158,7 @@ class Subject:
         return (self.format.turn.headers or ("",))[0] + self.prefill
 
     def begun_message(self) -> Message:
-        """Return the part of the message that the prompt wrote, including text that the parser holds back."""
+        """Return the part of the message that is already in the prompt, including text that the parser holds back."""
         parser = self.parser()
         parser.finish()
         return parser.message
@@ -208,7 +208,7 @@ def _check_format(subject: Subject) -> None:
 
 
 def _check_damaged(subject: Subject, text: str, number: int) -> None:
-    """Check that an answer with a piece removed or doubled is read the same at every chunking."""
+    """Check that an answer with a piece removed or doubled is read the same for every chunking."""
     random = Random(number)
     at = random.randrange(len(text) + 1)
     end = min(len(text), at + random.choice((1, 2, 5)))

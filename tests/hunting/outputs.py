@@ -248,7 +248,7 @@ def _alike_under_policies(reading: Reading, text: str, seed: int) -> None:
 
 
 _CHECKS: dict[str, Callable[[Reading, str, int], None]] = {
-    "alike at every chunking": _alike,
+    "alike for every chunking": _alike,
     "alike when strict": _alike_when_strict,
     "copies": _copied,
     "states": _saved,

@@ -95,7 +95,7 @@ def test_a_broken_promise_is_found_and_made_small(tmp_path: Path, monkeypatch: p
         assert "{" not in text
 
     outputs._draw(Random(1))  # Readings are built once, which takes longer than the hunt.
-    monkeypatch.setitem(outputs._CHECKS, "alike at every chunking", loses)
+    monkeypatch.setitem(outputs._CHECKS, "alike for every chunking", loses)
     tally = outputs.hunt(Random(1), spent() + 1, tmp_path)
 
     (failure,) = tally.failures

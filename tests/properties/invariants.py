@@ -35,7 +35,7 @@ MakeParser = Callable[[], Parser]
 
 
 def check(make: MakeParser, text: str, *, seed: int = 0) -> Message:
-    """Assert that `text` is read the same at every chunking, completely, and in proper events. Return the message."""
+    """Assert that `text` is read the same for every chunking, completely, and in proper events. Return the message."""
     parser = _numbered(make)
     first = read(parser, text, [text])
     if not parser._format.cleans_content:
@@ -161,7 +161,7 @@ def check_content(parser: Parser, text: str) -> None:
 
 
 def check_strict(make: MakeParser, text: str, *, seed: int = 0, begun: int = 0) -> None:
-    """Assert that a strict reading is the same at every chunking, and that an error has a position in the text.
+    """Assert that a strict reading is the same for every chunking, and that an error has a position in the text.
 
     The position may also be in the last `begun` characters of the prompt.
     """

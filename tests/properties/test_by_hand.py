@@ -69,7 +69,7 @@ def test_what_is_generated_is_read(made: ByHand) -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(grammars(), st.integers(0, 1 << 30))
 def test_drawn_grammars_keep_the_promises(grammar: Grammar, seed: int) -> None:
-    """Any text is read the same at every chunking, without loss, and a strict parser raises at one place."""
+    """Any text is read the same for every chunking, without loss, and a strict parser raises at one place."""
     try:
         Parser(FORMAT, REQUEST, grammar=grammar)
     except GrammarError:

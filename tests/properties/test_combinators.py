@@ -1,4 +1,4 @@
-"""The machine reads any grammar of combinators like the naive recogniser, at every chunking."""
+"""The machine reads any grammar of combinators like the naive recogniser, for every chunking."""
 
 from __future__ import annotations
 

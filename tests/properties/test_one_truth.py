@@ -1,4 +1,4 @@
-"""A stream and a whole answer agree under both policies for calls, at every chunking, for any broken text.
+"""A stream and a whole answer agree under both policies for calls, for every chunking, for any broken text.
 
 Rules: the judge uses a client's added-up deltas and the roles of characters. It doesn't know how a call is read.
 """
@@ -93,7 +93,7 @@ def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: Call
 @few
 @given(data=st.data())
 def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data: st.DataObject) -> None:
-    """Deltas, as a client adds them up, equal the message at every chunking. Content is the text with that role."""
+    """Deltas, as a client adds them up, equal the message for every chunking. Content is the text with that role."""
     text = data.draw(mutated(family))
     make = maker(family, release)
 

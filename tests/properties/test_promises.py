@@ -1,4 +1,4 @@
-"""The parser's guarantees for every family: one reading at any chunking, no errors, no loss, resumable."""
+"""The parser's guarantees for every family: one reading for any chunking, no errors, no loss, resumable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def maker(family: Family, *, strict: bool = False, request: Request = REQUEST) -
 
 @each_family
 def test_the_standard_output_means_the_standard_message(family: Family) -> None:
-    """Text and calls in the format's own spelling are read back exactly at every chunking, even by a strict parser."""
+    """Text and calls in the format's own spelling are read back exactly for every chunking, even by a strict parser."""
     calls = [("get_weather", '{"city": "Paris", "days": 3}'), ("get_time", '{"city": "Rome"}')]
 
     for strict in (False, True):
@@ -49,7 +49,7 @@ def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
 @each_family
 @given(data=st.data())
 def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
-    """Markers in any order are read without error or gap at any chunking, even if any name is a tool."""
+    """Markers in any order are read without error or gap for any chunking, even if any name is a tool."""
     text = data.draw(jumbled(family))
 
     check(maker(family), text)
@@ -60,7 +60,7 @@ def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataO
 @each_family
 @given(data=st.data())
 def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
-    """A strict parser reads a text or raises `ParseError` at the same place at every chunking."""
+    """A strict parser reads a text or raises `ParseError` at the same place for every chunking."""
     text = data.draw(st.one_of(mutated(family), jumbled(family)))
 
     check_strict(maker(family, strict=True), text)

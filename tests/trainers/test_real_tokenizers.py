@@ -134,7 +134,7 @@ def played(encoder_with: Callable[[list[str]], Any], name: str) -> tuple[int, in
 
 
 def check_row(rollout: Rollout, encoder: Any, sampled: list[int]) -> None:
-    """Expect lists of one length, the sampled ids under the mask, and each message under its index."""
+    """Expect lists of equal length, the sampled ids under the mask, and each message under its index."""
     row = rollout.row()
     places = list(zip(row.input_ids, row.mask, row.message_indices, row.body, row.logprobs or (), strict=True))
     assert [id for id, own, *_ in places if own] == sampled

@@ -1,7 +1,6 @@
 """Computes the FOLLOW sets of calls: the text that may come after a name, after a value, and after all arguments.
 
-Rule: the parser accepts more than the grammar generates. Generated raw values contain none of the strings that `written_stops` returns. The
-parser matches the end of a value in pieces, with optional whitespace between them.
+Rule: the parser accepts more than the grammar generates. It matches the end of a value in pieces, with optional whitespace between them.
 """
 
 from __future__ import annotations
@@ -10,74 +9,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from unrender.answer.literals import is_distinctive, is_phrase, tokens, without_fences
-from unrender.answer.nodes import ArgumentsPart, Calls, Element, Elements, Marker, literal_of
-from unrender.format import Containers, Slot
+from unrender.answer.nodes import Calls, Element, Elements, Marker, literal_of
+from unrender.format import Slot
 from unrender.limits import MAX_SMALL
-from unrender.schema.shapes import Object
 from unrender.values.unmarked_ends import Follow
 
 _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
 
 
-# Ends of generated values.
-
-
-def written_stops(calls: Calls, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the strings that end a raw value in arguments with one of the schemas `objects`."""
-    # For example, the value in `<a>1</a>` ends at `</a>`. In `a=1, b=2`, a value ends before the next argument or at the end of the call.
-    closer = calls.arguments.closer
-    own = (closer.text, closer.core, *(other.text for other in closer.others))
-    return tuple(dict.fromkeys(own if closer else (*_next_arguments(calls.arguments, objects), *_written_after(calls))))
-
-
-def closing_tag(arguments: ArgumentsPart, key: str, *, counted: bool) -> tuple[str, ...]:
-    """Return the spellings of the closing tag of the argument `key`. Returns an empty tuple if closing tags don't contain argument names.
-
-    A value such as `<html><b>so</b></html>` ends only at the argument's own tag, unless lists and objects are tags too. If `counted` is
-    True, the opening tag is returned too, so that the caller can count nested tags of the same name.
-    """
-    entry, codec = arguments.entry, arguments.codec
-    at = entry.index(Slot.VALUE)
-    before, after = (literal_of(*entry[i : i + 1]) for i in (at + 1, at + 3))
-    named = entry[at + 2 : at + 3] == (Slot.KEY,) and before.strip()
-    if not named or not codec.strings.unquoted or codec.containers is Containers.XML:
-        return ()
-    name, others = key + after.strip(), [other.text for other in arguments.closer.others]
-    opener = (literal_of(entry[0]).strip() + name,) if counted else ()
-    return tuple(dict.fromkeys((before + name, before.strip() + name, *others, *opener)))
-
-
-def _next_arguments(arguments: ArgumentsPart, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return the strings that may start another argument. They include the argument's name if `objects` define all possible names."""
-    between = arguments.between if arguments.open_ended else arguments.separator.text
-    apart = between.strip() or between
-    objects = list(objects)
-    names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
-    known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
-    if not known or not 0 < len(names) <= MAX_SMALL:
-        return (apart,) if apart else ()
-    # Raw text may contain `<`, so only the names of arguments show where a value ends: in `<a>1<b>2`, the first value ends at `<b>`.
-    after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
-    return tuple(f"{between.lstrip() or between}{name}{literal_of(after)}" for name in names)
-
-
-def _written_after(calls: Calls) -> tuple[str, ...]:
-    """Return the strings that may follow the last argument of a call, stripped of whitespace."""
-    # `f(a=1)` ends at `)`. If the arguments have no closing marker, they end at the end of the call. If the call has no end marker either,
-    # its arguments end at the next call or at the end of all calls. Whitespace alone doesn't end arguments, since text may contain line
-    # breaks.
-    function = calls.function
-    further = calls.separator.text + calls.call_open.text + literal_of(function[0])
-    ways = (
-        (calls.arguments.close.text, literal_of(*function[function.index(Slot.ARGUMENTS) + 1 :][:1])),
-        (calls.call_close.text,),
-        (further, calls.close.text),
-    )
-    found = ([text.strip() for text in texts if text.strip()] for texts in ways)
-    return tuple(next(filter(None, found), ()))
-
-
-# Ends of parsed values.
+# Ends of values.
 
 
 def open_ends(calls: Calls, ends: Iterable[str] = (), trail: str = "") -> Follow:

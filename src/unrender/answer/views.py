@@ -15,14 +15,14 @@ from functools import cached_property
 from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
 from unrender.answer.literals import is_distinctive, is_sign, tokens, without_fences
 from unrender.answer.nodes import Answer, ArgumentsPart, Calls, Element, Marker, literal_of
-from unrender.format import Codec, Containers, Slot
+from unrender.format import Containers, Slot
+from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
-from unrender.values.finder import Finder, end_of
-from unrender.values.json_text import may_be_in_word
+from unrender.values.finder import Finder
 from unrender.values.marked_ends import MarkedEnds, Markers, torn_head
-from unrender.values.notations import notation_of
+from unrender.values.notations import literal_style, notation_of
 from unrender.values.raw import TagStyle
-from unrender.values.scanner import WORD, LiteralStyle
+from unrender.values.scanner import LiteralStyle
 from unrender.values.unmarked_ends import Follow
 
 BACKQUOTES = "```"
@@ -386,6 +386,26 @@ class CallView:
             quote=codec.string_close if len(codec.string_close) == 1 and not codec.escapes else "",
         )
 
+    def excluded(self, key: str, names: tuple[str, ...], *, counted: bool) -> tuple[str, ...]:
+        """Return the strings that no generated value of the argument `key` contains.
+
+        They come from the parser's own finders: the texts at which a value ends, and the texts for which `doubts` rejects it. `key` is ""
+        for any name. `names` contains the names of all arguments, or none if others are allowed. If `counted` is True, the parser counts
+        nested tags with the argument's name, so the opening tag is excluded too.
+        """
+        rejected = self.doubts.excluded(closed=bool(self.arguments.closer)) if self.doubts else ()
+        if self.values is None:
+            ends = self.follow.among(names if len(names) <= MAX_SMALL else ()).written
+        elif self.tags is None:
+            ends = (self.arguments.closer.text, *self.values.closers)
+        elif self.tags.item:  # Values may be tags, too, so text contains no closing tag at all.
+            ends = (self.tags.close,)
+        else:
+            (closer,) = self.values.of(key, ()).closers
+            opener = (self.tags.open + key + self.tags.end,) if counted else ()
+            ends = (self.tags.space + closer, closer, *opener)
+        return tuple(dict.fromkeys((*ends, *rejected)))
+
     # The end of a call.
 
     @cached_property
@@ -557,35 +577,3 @@ class CallView:
 def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
     """Return the elements with each marker split into its pieces, and slots unchanged."""
     return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
-
-
-def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
-    """Return the notation for those values of `codec` that need no end marker.
-
-    `suffix` is the text after the value. If `in_code` is True, the suffix is a comma or a bracket.
-    """
-    notation = notation_of(codec)
-    verbatim = notation.verbatim
-    literals = suffix.literals if isinstance(suffix, Finder) else ()
-    # A number ends at the first character of the end marker, as in `3</v>`. A letter, as in `e>`, may be part of the number.
-    cores = sorted({core for literal in literals if (core := literal.strip())})
-    return LiteralStyle(
-        stops=tuple(dict.fromkeys(head for core in cores if not may_be_in_word(head := _head_of(core)))),
-        ends=tuple(dict.fromkeys(core[0] for core in cores)),
-        quote_open=verbatim.open if verbatim else "",
-        quote_close=verbatim.close if verbatim else "",
-        marks=Finder((verbatim.close, *(form for _, form in codec.escapes))) if verbatim and codec.escapes else None,
-        escapes=codec.escapes,
-        bare_keys=notation.inside.bare_keys,
-        in_code=in_code and verbatim is not None and len(verbatim.close) == 1,
-        glued=in_code,
-    )
-
-
-def _head_of(marker: str) -> str:
-    """Return the shortest prefix of `marker` that can't be part of the word before it.
-
-    If the marker starts with a letter, the prefix is the marker's whole first word, because a single letter may continue the word before
-    it.
-    """
-    return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]

@@ -193,6 +193,8 @@ def show_report(name: str, report: Report, *, everything: bool = False) -> None:
         print_rows([_history_row(it) for it in report.history])
     elif report.history:
         print_rows([_history_summary(report)])
+    if report.forgeries:
+        print_rows([("forgery   ", report.forged)])
     for finding in (*report.failed, *(report.history if everything else ())):
         if example := finding.counterexample:
             changed = "is changed in the next prompt"

@@ -1,7 +1,7 @@
 r"""Find the template's markers in the texts of messages, tools and documents, and break them if asked.
 
-Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers. A
-request is searched as a whole first, because usually no text contains a marker.
+Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers, and
+so are words with unusual characters between messages, e.g. `[[/USR]]`. A request is searched as a whole first, because usually no text contains a marker.
 
 A marker is broken by a backslash after its first character: `<|im_end|>` becomes `<\|im_end|>`, and `<\|im_end|>` gets another backslash.
 So removing one backslash restores the text.
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple, get_args
 
 from unrender.cache import SHARED
 from unrender.conversation.bodies import Owner
 from unrender.conversation.capabilities import Capabilities, shape_context
-from unrender.conversation.messages import Conversation, Said, SaidCall
+from unrender.conversation.messages import Conversation, Said, SaidCall, object_of
 from unrender.conversation.offer import Plan
 from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.transcript import SharedTime, Writer
@@ -26,12 +27,20 @@ from unrender.format import Format
 from unrender.format.tokens import literal_texts, special_tokens
 from unrender.limits import MAX_LISTED
 from unrender.messages.wire import Request
-from unrender.prompt import AUTHORS
+from unrender.prompt import AUTHORS, Piece
 from unrender.rendering.template import Template
 
-MarkerPolicy = Literal["keep", "break", "refuse"]
+MarkerPolicy = Literal["keep", "encode", "break", "refuse"]
 """Treatment of the template's markers in texts of messages, tools and documents."""
-MARKER_POLICIES: tuple[MarkerPolicy, ...] = ("keep", "break", "refuse")
+MARKER_POLICIES: tuple[MarkerPolicy, ...] = get_args(MarkerPolicy)
+_SIGN = re.compile(r"[^\w\s.,:;!?*#/\\-]")
+"""Matches a character that is rare in prose."""
+_SIGNS = 2
+"""Minimum number of such characters in a marker."""
+_PLAIN = re.compile(r"^[\w.,:;!?]+|[\w.,:;!?]+$")
+"""Matches the words around a marker, e.g. the role in `]~b]user`."""
+_QUOTING = re.compile(r"[\"'`(){}&]")
+"""Matches a character of JSON, code or HTML, which isn't a marker."""
 _WEIGHT = 2_000
 """Approximate size in bytes of a template's markers."""
 _SHARE = 0.25
@@ -65,12 +74,12 @@ class Guarded(NamedTuple):
 
 
 def guarded(rendered: RenderedConversation, markers: MarkerPolicy) -> Guarded:
-    """Return the conversation with broken markers if `markers` is "break", and a note for each text with a marker.
+    """Return the conversation with broken markers if `markers` is "break", and a note for each text with a marker, unless it's "encode".
 
     Raises `RequestError`, with the path of the text, if `markers` is "refuse".
     """
     writer = rendered.writer
-    known = _known_markers(writer)
+    known = known_markers(writer)
     # Most markers start alike, and most texts don't contain even the first two characters.
     starts = {marker[:2] for marker in known}
     texts = (text for text in _raw(rendered) if any(start in text for start in starts))
@@ -95,6 +104,7 @@ def guarded(rendered: RenderedConversation, markers: MarkerPolicy) -> Guarded:
         raise RequestError(f"{where}: expected text without markers of the template, found {marker!r}")
     done = "broken by a backslash" if markers == "break" else "a tokenizer may read it as a special token"
     notes = [f"{where}: contains the template's marker {marker!r}; {done}" for where, marker in found.items()]
+    notes = [] if markers == "encode" else notes
     return Guarded(changed if markers == "break" else rendered, tuple(found), tuple(notes[:MAX_LISTED]))
 
 
@@ -102,7 +112,8 @@ def _pattern(markers: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(rf"{re.escape(text[0])}\\*{re.escape(text[1:])}" for text in markers) or "(?!)")
 
 
-def _known_markers(writer: Writer) -> tuple[str, ...]:
+def known_markers(writer: Writer) -> tuple[str, ...]:
+    """Return the template's markers, the longest first."""
     # Hashing a format takes as long as rendering a short prompt, so compare its identity.
     key = ("markers", writer.template, writer.plan.offers)
     found: tuple[Format, tuple[str, ...]] | None = SHARED.get(key)
@@ -113,7 +124,7 @@ def _known_markers(writer: Writer) -> tuple[str, ...]:
 
 
 def template_markers(template: Template, format: Format, capabilities: Capabilities) -> tuple[str, ...]:
-    """Return the special tokens that the template writes, the longest first."""
+    """Return the special tokens that the template writes, and its other markers between messages, the longest first."""
     found = [template.bos_token, template.eos_token, *special_tokens(literal_texts(format))]
     plan, time = Plan(format=format), SharedTime(template.limits.rendering_seconds * _SHARE)
     for messages in _STUBS:
@@ -133,7 +144,22 @@ def template_markers(template: Template, format: Format, capabilities: Capabilit
             prompt = stub.rendered(asks=True)
             pieces = () if prompt is None else stub.pieces(prompt)
             found += special_tokens(piece.text for piece in pieces if not piece.body)
+            found += () if tools else _signs(pieces)
     return tuple(sorted({text for text in found if len(text) > 1}, key=lambda text: (-len(text), text)))
+
+
+def _signs(pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield the words between messages that look like no special token, but don't occur in prose either, e.g. `[[/USR]]` and `]~b]`."""
+    for piece, following in zip_longest(pieces, pieces[1:]):
+        if piece.body or (following is not None and following.kind not in ("content", "result")):
+            continue
+        text = piece.text
+        for known in special_tokens([text]):
+            text = text.replace(known, " ")
+        for word in text.split():
+            shapes = (_PLAIN.sub("", word), word) if not _QUOTING.search(word) else ()
+            fits = (one for one in shapes if len(_SIGN.findall(one)) >= _SIGNS and re.search(r"\w", one))
+            yield from [*fits][:1]
 
 
 def _raw(rendered: RenderedConversation) -> Iterator[str]:
@@ -144,8 +170,15 @@ def _raw(rendered: RenderedConversation) -> Iterator[str]:
     said = [message for message in rendered.messages if message.role not in AUTHORS]
     yield "\0".join(message.content if isinstance(message.content, str) else repr(message.content) for message in said)
     yield "\0".join(message.reasoning for message in said)
-    yield repr([(call.name, call.arguments, call.id) for message in said for call in message.calls])
+    calls = [call for message in said for call in message.calls]
+    yield repr([(call.name, _unescaped(call.arguments), call.id, call.rest, call.more) for call in calls])
     yield repr([(message.name, message.answers, message.rest) for message in said])
+
+
+def _unescaped(arguments: Any) -> Any:
+    # `"\\u003c|end|>"` in JSON is the marker `<|end|>`.
+    found = object_of(arguments) if isinstance(arguments, str) and "\\u" in arguments else None
+    return arguments if found is None else found
 
 
 def _tools_text(tools: Sequence[Mapping[str, Any]]) -> str:

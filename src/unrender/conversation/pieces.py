@@ -261,6 +261,9 @@ def _aligned(runs: Sequence[_Run], prompt: str, *, cut: bool) -> Iterator[_Run]:
     ends with additional text.
     """
     other = "".join(text for text, _ in runs)
+    if other.endswith(prompt):  # An engine that adds BOS gets the prompt without it.
+        yield from _cut(runs, len(other) - len(prompt), len(other))
+        return
     same = other.startswith(prompt) if cut else other == prompt
     start = len(prompt) if same else _shared(prompt, other)
     end = 0 if same else _shared(prompt[start:][::-1], other[start:][::-1])

@@ -81,7 +81,9 @@ def prepare_turn(
         known_ids=tuple(call.id or "" for said in conversation for call in said.calls),
         limits=writer.template.limits,
         _source=source.begun(
-            conversation, safe._replace(writer=replace(taken, time=None), written=begun if last else "")
+            conversation,
+            safe._replace(writer=replace(taken, time=None), written=begun if last else ""),
+            marked,
         ),
     )
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from unrender.answer.build import calls_of
 from unrender.answer.encode import Call, encode_calls
 from unrender.answer.literals import is_sign
-from unrender.answer.nodes import Calls, Marker, literal_of
+from unrender.answer.nodes import Marker, literal_of
+from unrender.answer.views import CallView
 from unrender.dialects.intact import Read, intact_arguments, requiring
 from unrender.dialects.remainder import Remainder, reach
 from unrender.format import Format
@@ -72,7 +73,8 @@ def good_beginning(
     runs = calls_of(format, replace(request, parallel_tool_calls=False))[:1]
     if tool is None or not runs:
         return None
-    kept = intact_arguments(runs[0], tool, output[start:stop], read)
+    view = CallView(runs[0])
+    kept = intact_arguments(view, tool, output[start:stop], read)
     # If the model started an unfinished call again, the second call completes the first one.
     closers = runs[0].closers
     ended = not closers or closers[-1] in output[start:stop]
@@ -89,27 +91,29 @@ def good_beginning(
         named = replace(request, tools=(requiring(tool, values),), parallel_tool_calls=False)
         grammar = Remainder(format=format, request=named, limits=limits).called()
         found: Begun | None = None
-        for opened in [*_openings(runs[0], output, start), *prompted]:
-            cut = _good(runs[0], grammar, opened, output[start:stop], end - start, begun=begun)
+        for opened in [*_openings(view, output, start), *prompted]:
+            cut = _good(view, grammar, opened, output[start:stop], end - start, begun=begun)
             # Require the name to be kept, since the model could otherwise call another tool.
             if cut is None or name not in opened + output[start : start + cut] or (found and found.cut >= start + cut):
                 continue
-            found = Begun(start + cut, opened + output[start : start + cut], named, _following(runs[0], later))
+            found = Begun(start + cut, opened + output[start : start + cut], named, _following(view, later))
         if found is not None:
             return found
     return None
 
 
-def _following(calls: Calls, said: Sequence[Call]) -> str:
+def _following(view: CallView, said: Sequence[Call]) -> str:
     """Return the text of calls that follow an earlier call, without the end of the sequence of calls."""
+    calls = view.written
     alone = replace(calls, open=Marker(), close=Marker())
     written = (encode_calls(alone, [call], first=index) for index, call in enumerate(said, start=1))
     return "" if calls.ends_turn else "".join(calls.separator.text + call for call in written)
 
 
-def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
+def _openings(view: CallView, output: str, start: int) -> Iterator[str]:
     """Yield texts that may precede the call in its sequence of calls: "", the output since an earlier opener, or the missing openers."""
     yield ""
+    calls = view.written
     opener = calls.openers[0].core if calls.openers else ""
     at = start
     for _ in range(_OPENERS if opener else 0):
@@ -124,7 +128,7 @@ def _openings(calls: Calls, output: str, start: int) -> Iterator[str]:
         yield calls.open.text.lstrip() + calls.call_open.text.lstrip()
 
 
-def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, begun: bool) -> int | None:
+def _good(view: CallView, grammar: Grammar, opened: str, call: str, end: int, *, begun: bool) -> int | None:
     """Return the length of the valid prefix of `call`. Returns None if `opened` isn't valid, or if the prefix is empty and `begun` is
     False.
 
@@ -136,7 +140,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
         inside = opened + call[:at] + _STRANGE
         return reach(grammar, inside, _STEPS) == len(inside)
 
-    codec = calls.arguments.codec
+    codec = view.arguments.codec
     marks = filter(None, (codec.string_open, codec.string_close, '"', "'"))
     quote = re.compile("|".join(map(re.escape, dict.fromkeys(marks))))
     read = reach(grammar, opened + call[:end], _STEPS)
@@ -144,7 +148,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
         return None
     cut = read - len(opened)
     bare = len(call[:cut].rstrip())
-    for start, stop in _markers(calls, call):
+    for start, stop in _markers(view, call):
         # Either the value before this marker was never closed, as in `<a>1</call>` or `{"a": "1}</call>`, or the error comes after the
         # value's closer, as in `<a>1</a>2</a>`.
         if start <= cut and free(start) and (stop >= bare or free(stop)):
@@ -153,7 +157,7 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
             break
     else:
         cut = _before_quote(quote, call, cut, bare, free)
-    torn = _damaged_closer(calls, call[:cut])
+    torn = _damaged_closer(view, call[:cut])
     cut = torn if torn is not None and free(torn) else cut
     # Drop an incomplete word: `argu` isn't a key, even though it shares a prefix with the key `args`.
     while 0 < cut < len(call) and call[cut - 1].isalnum() and call[cut].isalnum():
@@ -161,9 +165,9 @@ def _good(calls: Calls, grammar: Grammar, opened: str, call: str, end: int, *, b
     return cut
 
 
-def _damaged_closer(calls: Calls, call: str) -> int | None:
+def _damaged_closer(view: CallView, call: str) -> int | None:
     """Return the position of a damaged end marker in the last value of `call`, as in `<a>1</§a>`. Returns None if there is none."""
-    entry, closer = calls.arguments.entry, calls.arguments.closer.core
+    entry, closer = view.arguments.entry, view.arguments.closer.core
     opener = literal_of(*entry[:1]).strip()
     if not opener or len(closer) < _LEAST_CLOSER:
         return None
@@ -198,14 +202,9 @@ def _before_string(quote: re.Pattern[str], call: str, inside: int, free: Callabl
     return next((mark.start() for mark in reversed(marks) if free(mark.end()) and not free(mark.start())), None)
 
 
-def _markers(calls: Calls, text: str) -> list[tuple[int, int]]:
+def _markers(view: CallView, text: str) -> list[tuple[int, int]]:
     """Return the spans of call markers in a text, in order."""
-    arguments = calls.arguments
-    parts = (calls.open, calls.close, calls.call_open, calls.call_close, *calls.function)
-    parts = (*parts, arguments.open, *arguments.entry, arguments.close)
-    pieces = dict.fromkeys(
-        piece for part in parts if isinstance(part, Marker) for piece in part.pieces if is_sign(piece)
-    )
+    pieces = dict.fromkeys(piece for marker in view.markers for piece in marker.pieces if is_sign(piece))
     if not pieces:
         return []
     return [found.span() for found in re.finditer("|".join(map(re.escape, pieces)), text)][:_MARKS]

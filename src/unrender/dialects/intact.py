@@ -15,7 +15,8 @@ from typing import Any
 
 from unrender.answer.encode import encode_arguments, filled, run_of
 from unrender.answer.follow import after_arguments
-from unrender.answer.nodes import ArgumentsPart, Calls, literal_of
+from unrender.answer.nodes import ArgumentsPart, literal_of
+from unrender.answer.views import CallView
 from unrender.format import Containers, Slot
 from unrender.json_values import content_key
 from unrender.limits import MAX_OPTIONS, MAX_SLOW_TEXT
@@ -46,20 +47,21 @@ def requiring(tool: Tool, kept: Mapping[str, Any]) -> Tool:
     return Tool(name=tool.name, parameters={**schema, "properties": properties, "required": required})
 
 
-def intact_arguments(calls: Calls, tool: Tool, text: str, read: Read) -> dict[str, Any]:
+def intact_arguments(view: CallView, tool: Tool, text: str, read: Read) -> dict[str, Any]:
     """Return the intact arguments in `text`, which starts at the first marker of a broken call of `tool` and may go on after the call."""
-    return _Search(calls, tool, text, read).found()
+    return _Search(view, tool, text, read).found()
 
 
 @dataclass
 class _Search:
-    calls: Calls
+    view: CallView
     tool: Tool
     text: str
     read: Read
     left: int = _READS
 
     def __post_init__(self) -> None:
+        self.calls = self.view.written
         schema = self.tool.parameters if isinstance(self.tool.parameters, Mapping) else {}
         properties = schema.get("properties", {})
         properties = properties if isinstance(properties, Mapping) else {}

@@ -113,7 +113,7 @@ class _Model(Settings):
     heal: bool = True
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
-    markers: Markers = "break"
+    markers: Markers = "auto"
     probe: bool = True
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None

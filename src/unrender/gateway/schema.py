@@ -45,10 +45,12 @@ class Object(BaseModel):
         try:
             return cls.model_validate(value, context=context)
         except ValidationError as error:
-            found = [_mistake(cls, one, value, where) for one in error.errors(include_url=False)[:MAX_LISTED]]
+            errors = error.errors(include_url=False)[:MAX_LISTED]
+            found = [(_mistake(cls, one, value, where), not one["type"].endswith("_type")) for one in errors]
             # For `content: [{"text": 5}]`, pydantic reports that `content` isn't a string, and that `content[0].text` isn't one. Raise the
-            # more helpful second error.
-            raise max(found, key=_depth) from None  # the error with the deepest path is about the intended type
+            # more helpful second error: the one with the deepest path is about the intended type. For a list of too many stop strings, it
+            # reports that `stop` isn't a string, and that the list is too long. Here, too, the second error is about the intended type.
+            raise max(found, key=lambda one: (_depth(one[0]), one[1]))[0] from None
 
     def unheeded(self, where: str = "") -> Iterator[str]:
         """Yield the paths of ignored fields in this object and in nested ones."""

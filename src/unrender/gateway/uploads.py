@@ -105,8 +105,10 @@ def _parsed(data: bytes | bytearray) -> Any:
     # `json` reports deeply nested input such as `[[[[…` only as a RecursionError.
     except RecursionError:
         raise invalid("body: expected JSON, found lists or objects nested too deeply") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise invalid(f"body: expected JSON: {error}") from None
+    except ValueError:  # the only other one that `json` raises; its text is advice for Python programs
+        raise invalid("body: expected integers of fewer digits") from None
 
 
 def _bounded(body: Any) -> Any:

@@ -15,7 +15,6 @@ from string import whitespace
 from typing import Any, assert_never
 
 from unrender import nodes
-from unrender.answer.follow import closing_tag, written_stops
 from unrender.answer.nodes import Calls, Element, Marker, literal_of
 from unrender.answer.views import CallView
 from unrender.format import Containers, Slot, Strings, Typing
@@ -236,8 +235,7 @@ class CallWriter:
             elif part is Slot.VALUE:
                 # Count nested tags with the argument's name to find the end of the value, except in string values.
                 counted = not isinstance(self.resolved(shape), Text)
-                tag = closing_tag(self.arguments, key, counted=counted) if isinstance(key, str) else ()
-                stops = (*tag, *self.excluded) if tag else self.stops
+                stops = self.view.excluded(key if isinstance(key, str) else "", self.names, counted=counted)
                 parts.append(self.told(Role.ARGUMENT, self.value(shape, stops, hint)))
             elif isinstance(part, Marker):
                 ways = (part.text, *(part.text.replace(part.core, other.text) for other in part.others))
@@ -245,15 +243,15 @@ class CallWriter:
         return sequence_of(parts)
 
     @cached_property
-    def stops(self) -> tuple[str, ...]:
-        """The strings that end an argument's value, or that it can't contain."""
-        return (*written_stops(self.calls, self.objects), *self.excluded)
+    def view(self) -> CallView:
+        """The parser's view of the calls, whose `excluded` says what values can't contain."""
+        return CallView(self.calls)
 
     @cached_property
-    def excluded(self) -> tuple[str, ...]:
-        """The strings that the parser takes for parts of damaged markers around a value."""
-        doubts = CallView(self.calls).doubts
-        return doubts.excluded(closed=bool(self.arguments.closer)) if doubts else ()
+    def names(self) -> tuple[str, ...]:
+        """The names of all arguments. Empty if the schema allows others."""
+        known = dict.fromkeys(item.name for shape in self.objects for item in shape.properties)
+        return () if any(shape.extra for shape in self.objects) else tuple(known)
 
     # A single value.
 

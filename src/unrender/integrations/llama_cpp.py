@@ -16,10 +16,11 @@ from itertools import islice
 from typing import Any, Protocol
 
 from unrender import ChatTemplate, Parser, RequestError, TemplateError, Turn
+from unrender.cache import kept
 from unrender.errors import SchemaWarning
 from unrender.integrations.rendered import is_forced, json_form, own_template
 from unrender.openai import ChunkBody, Completion, CompletionBody, Usage
-from unrender.token_ids import ChunkParser
+from unrender.token_ids import ChunkParser, PromptEncoder
 
 __all__ = ["ChatHandler"]
 
@@ -52,7 +53,7 @@ class ChatHandler:
     """Chat handler for `Llama.create_chat_completion`, which returns `reasoning_content` and `tool_calls` in OpenAI's format.
 
     `template` defaults to the model's own chat template. `prepare` contains arguments of `ChatTemplate.prepare` for every request, e.g.
-    `enable_thinking=False` or `tool_format="qwen3"`. `markers` is "break" by default, since the prompt is encoded with special tokens.
+    `enable_thinking=False` or `tool_format="qwen3"`. `markers` is "encode" by default: markers in messages become ordinary tokens.
     """
 
     def __init__(self, template: ChatTemplate | None = None, **prepare: Any) -> None:
@@ -86,7 +87,7 @@ class ChatHandler:
             raise RequestError(f"{refused[0]}: not supported by this chat handler")
         template = self._template or _template_of(llama)
         form = _response_format(response_format)
-        settings = {"markers": "break", **self._prepare}
+        settings = {"markers": "encode", **self._prepare}
         turn = template.prepare(messages, tools=tools, tool_choice=tool_choice, response_format=form, **settings)
         if seed is not None:
             llama.set_seed(seed)
@@ -184,7 +185,16 @@ class _Answer:
         """Return the prompt's tokens. The beginning-of-sequence token is added unless the template has already written it."""
         bos = _text_of(self.llama, self.llama.token_bos())
         written = bool(bos) and self.turn.prompt.startswith(bos)
+        if self.turn._has_markers:
+            lead = [] if written else self.llama.tokenize(b"", add_bos=True, special=True)
+            return [*lead, *self.turn.encode(_encoder(self.llama))]
         return self.llama.tokenize(self.turn.prompt.encode(), add_bos=not written, special=True)
+
+
+@kept(1_000_000)
+def _encoder(llama: Any) -> PromptEncoder:
+    """Return the encoder for a model's prompts. Listing the special tokens of a vocabulary takes a while."""
+    return PromptEncoder(llama)
 
 
 def _begun_stop(text: str, stops: Sequence[str]) -> int:

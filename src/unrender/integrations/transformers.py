@@ -21,6 +21,7 @@ from typing import Any, Protocol, cast
 
 from unrender import ChatTemplate, Event, GrammarError, Message, Parser, RequestError, TemplateError, Turn
 from unrender.dialects.constraint import Engine
+from unrender.errors import TokenizerError
 from unrender.matchers import DIALECTS, Matcher, masked_scores, matcher_factory, preferred_library
 from unrender.prompt.encoder import Detokenizer, exact_options
 from unrender.rendering.loading import LoadedTemplates
@@ -164,8 +165,8 @@ def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
 def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generator[Event, None, None]:
     """Generate one answer, and yield its events as they become final. `generation` contains arguments of `model.generate`.
 
-    The prompt is tokenized without adding special tokens, and the answer ends at the turn's stop strings. Errors of `generate` are raised in
-    the calling thread. Leaving the loop or calling `close` stops the model at its next token.
+    The prompt is encoded by `Turn.encode`, and the answer ends at the turn's stop strings. Errors of `generate` are raised in the calling
+    thread. Leaving the loop or calling `close` stops the model at its next token.
 
     Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
     """
@@ -178,7 +179,9 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
 
     def work() -> None:
         try:
-            inputs = tokenizer(turn.prompt, return_tensors="pt", add_special_tokens=False).to(model.device)
+            torch = importlib.import_module("torch")
+            ids = torch.tensor([_encoded(turn, tokenizer)], device=model.device)
+            inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
             ends = [*generation.pop("stopping_criteria", ()), stopping_criteria(turn, tokenizer), cancelled]
             to_queue = streamer(turn, tokenizer, told.put)
             model.generate(**inputs, stopping_criteria=ends, streamer=to_queue, **generation)
@@ -196,6 +199,14 @@ def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generat
     finally:  # If the loop is left early, stop the model, which checks `cancelled` after each token.
         unwanted.set()
         thread.join()
+
+
+def _encoded(turn: Turn, tokenizer: Any) -> list[int]:
+    try:
+        return turn.encode(tokenizer)
+    except (RequestError, TokenizerError):  # The prompt was rendered elsewhere, or the tokenizer has no special tokens.
+        ids: list[int] = tokenizer.encode(turn.prompt, add_special_tokens=False)
+        return ids
 
 
 class _Constrained:

@@ -61,7 +61,8 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
                 "expected a conversation without images, videos and audio; use verl's own builder for them"
             )
         try:
-            return self._template.prepare(messages, tools=tools, **self.chat_template_kwargs).encode(self._encoder)
+            settings = {"markers": "encode", **self.chat_template_kwargs}
+            return self._template.prepare(messages, tools=tools, **settings).encode(self._encoder)
         except UnrenderError as error:
             raise ValueError(str(error)) from error
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
+from unrender.chat_template import ChatTemplate
 from unrender.conversation.variables import DATE
 from unrender.format import Format
 from unrender.rendering.template import FunctionTemplate, Rendering, Template
@@ -70,6 +71,7 @@ def tool_result(index: int = 0) -> OpenAIMessage:
 class Subject:
     """The template under test, with its analysis."""
 
+    chat: ChatTemplate
     template: Template
     format: Format
     capabilities: Capabilities

@@ -4,9 +4,9 @@ The input is a program, and text in chunks of any size. The output is a sequence
 
 Read `interpreter` first: it defines the machine and the interface of instructions. `frames` defines backtracking points and the state of a
 call. `past` stores the text that was parsed. `call_events` starts and ends calls. `instructions` contains instructions for text and
-markers. `control` contains choices, loops and tags. `names` and `arguments` parse the inside of a call. `envelope` parses a call that is
-one JSON object. `tail` parses the text after a call. `events`, `policy` and `ids` define types that callers use. `compile` compiles answer
-trees and handwritten grammars into programs.
+markers, and `thoughts` those for reasoning. `calls` contains the reader of calls, and `grammar_reader` the reader of handwritten grammars.
+Both are coroutines, and `restart` lets a copy begin them anew. `events`, `policy` and `ids` define types that callers use. `compile`
+compiles answer trees and handwritten grammars into programs.
 
 Rules:
 - Events are final, and results don't depend on the chunk boundaries.

@@ -14,7 +14,7 @@ from unrender.machine.quotation import going_on, opened
 from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
-from unrender.values.finder import end_of
+from unrender.values.finder import SPACE, end_of
 
 NAMESPACE = "functions."
 """Namespace that some formats put before tool names. Some models add the namespace even in other formats."""
@@ -24,7 +24,6 @@ end markers of any call.
 """
 _BETWEEN = frozenset((Role.MARKER, Role.LAYOUT))
 """Roles of text that is allowed between content and a call."""
-_SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[\w.:/-]{1,128}")
 """Matches any name that a tool might have, for tools that aren't offered."""
 _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
@@ -201,7 +200,7 @@ def begins_line(machine: Machine, frame: Frame) -> bool:
         machine.context(frame.at, frame.spans, MAX_BLANK),
         machine.since(frame.at) + machine.buffer[machine.at : machine.at + MAX_BLANK],
     )
-    text = before + after[: end_of(_SPACE, after, 0)]
+    text = before + after[: end_of(SPACE, after, 0)]
     line = text[text.rfind("\n") + 1 :]
     return not line.strip() and (len(line) < len(text) or len(before) < MAX_BLANK)
 

@@ -25,24 +25,6 @@ IN_CALLS: Mapping[Role, Role] = {
 """Tags that are allowed only inside a call, each mapped to the span role of its text."""
 
 
-@dataclass(frozen=True, slots=True)
-class StackEntry:
-    """One entry of the stack of a handwritten grammar. The stack is a linked list, so backtracking points share their entries."""
-
-    below: StackEntry | None
-    depth: int
-    address: int = 0
-    """For a rule: the return address."""
-    count: int = 0
-    """For a loop: the number of completed rounds. For a span: the number of consumed characters."""
-    start: int = 0
-    """For a loop: the start of the current round."""
-    way: int = 0
-    """For a choice, loop, lookahead or atom: the serial number of its backtracking point."""
-    tag: Role | None = None
-    """For a tag: the enclosing tag."""
-
-
 @dataclass(slots=True)
 class Snapshot(Resumable):
     """The state of a machine at one position in the text, to which backtracking returns."""
@@ -93,7 +75,7 @@ class Snapshot(Resumable):
 
 
 _RESTORED = (
-    *("stack", "tag", "answered", "thinks", "mentioned", "split"),
+    *("tag", "answered", "thinks", "mentioned", "split"),
     *("fenced", "closed", "loose", "separated", "refused"),
 )
 """Fields of a machine to whose values backtracking returns, besides texts, spans, events and the call. Other fields, such as the limit of
@@ -131,8 +113,6 @@ class Frame(Resumable):
     """The open quotation before the call. The call is buffered until the following text shows whether the call is quoted."""
     thought: bool = False
     """True for the start marker of reasoning that is text if its end marker is missing."""
-    serial: int = 0
-    """Serial number of a backtracking point of a handwritten grammar, otherwise 0."""
     cut: bool = False
     """True if the frame was open when the token limit cut off the output."""
     limited: bool = False

@@ -15,9 +15,8 @@ from unrender.machine.events import BrokenText
 from unrender.machine.frames import Frame
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
-from unrender.values.finder import Finder, Flow, end_of
+from unrender.values.finder import SPACE, Finder, Flow, end_of
 
-SPACE = re.compile(r"\s*")
 NO_MARKERS = Finder(())
 FENCE = re.compile(r"```\w{0,32}+")
 """Matches three backquotes and a language. The longest known language name has 23 letters."""
@@ -162,9 +161,7 @@ class Attempt:
         frame.reported = self.reported and not holds
         machine.failed_at, machine.wanted, machine.loose = machine.at, "", False
         frame.role = self.role
-        if not (
-            machine.specials and machine.buffer.startswith(machine.specials, end_of(SPACE, machine.buffer, machine.at))
-        ):
+        if not is_special(machine):
             frame.hub, frame.anchored = self.hub, self.weak
         return machine.go_to(self.targets[0])
 
@@ -186,6 +183,11 @@ class Attempt:
             machine.malformed(failed, machine.wanted)
             machine.wanted = ""
         return machine.go_to(self.otherwise)
+
+
+def is_special(machine: Machine) -> bool:
+    """Return whether a special token starts here, possibly after whitespace."""
+    return machine.buffer.startswith(machine.specials, end_of(SPACE, machine.buffer, machine.at))
 
 
 def tool_at(machine: Machine, at: int) -> bool | None:
@@ -254,8 +256,12 @@ class Look:
     ends: bool = False
     """True if the end of the output is accepted too."""
     takes: bool = False
+    thinks: bool = False
+    """True if reasoning must be allowed to start here."""
 
     def step(self, machine: Machine) -> bool:
+        if self.thinks and not machine.thinks:
+            return machine.fail("content")
         if undecided(machine, self.markers, machine.at):
             return True
         marker = self.markers.at(machine.buffer, machine.at)
@@ -404,8 +410,11 @@ class Jump:
     """Continues at another instruction."""
 
     target: int
+    thinks: bool | None = None
+    """True if reasoning may start there, and False if it may not. None to leave this as it is."""
 
     def step(self, machine: Machine) -> bool:
+        machine.thinks = machine.thinks if self.thinks is None else self.thinks
         return machine.go_to(self.target)
 
 

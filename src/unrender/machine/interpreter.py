@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self
 from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, Malformed, ReasoningText
-from unrender.machine.frames import IN_CALLS, CallState, Frame, Snapshot, StackEntry
+from unrender.machine.frames import IN_CALLS, CallState, Frame, Snapshot
 from unrender.machine.ids import CallIds
 from unrender.machine.past import ReadText, up_to
 from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
@@ -109,8 +109,6 @@ class Machine(Resumable):
     """True if a Markdown fence around a call is open."""
     frames: list[Frame] = field(default_factory=list)
     """Open backtracking points, latest last."""
-    serial: int = 0
-    """Number of backtracking points so far that have a serial number."""
     left: Frame | None = None
     """The frame of a failed attempt, passed to the instruction that added the frame."""
     recover: int = 0
@@ -138,12 +136,8 @@ class Machine(Resumable):
     """Position after the latest separator between calls, at which only a call is allowed."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
-    stack: StackEntry | None = None
-    """Open rules, choices, loops and tags."""
     tag: Role | None = None
     """The open tag, whose role applies to consumed text."""
-    counted: int = 0
-    """Number of characters consumed by the current `CharRun`."""
 
     def copy(self) -> Self:
         """Return an independent copy of the machine."""
@@ -474,8 +468,7 @@ class Machine(Resumable):
         # Try the other alternatives at the same position. For example, two syntaxes may start with `<call>`.
         if frame.targets:
             return self.go_to(frame.next_target())
-        self.left = None if frame.serial else self.frames[-1]
-        self.frames.pop()
+        self.left = self.frames.pop()
         return self.go_to(frame.otherwise)
 
     def failed_here(self, wanted: str) -> None:
@@ -494,7 +487,7 @@ class Machine(Resumable):
     def break_off(self, wanted: str) -> bool:
         """Continue at `recover`, because no backtracking point is left. Always return False, so that a step can return the result."""
         self.wanted, self.broke = wanted, True
-        self.stack = self.scanner = None
+        self.scanner = None
         return self.go_to(self.recover)
 
     def exhausted(self) -> bool:

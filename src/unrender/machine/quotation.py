@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_BLANK, MAX_FEW
-from unrender.values.finder import Finder, end_of
+from unrender.values.finder import SPACE, Finder, end_of
 
 _PAIRS = {
     '"': '"',
@@ -42,7 +42,6 @@ _MARK = re.compile(r"(?<!\w)'|'(?!\w)|\"")
 _BACKQUOTES = re.compile(r"`*")
 _LEAST_FENCE = "```"
 _RUN = re.compile(r"`+")
-_SPACE = re.compile(r"\s*")
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)(.*)$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^ {0,3}(?:[-*+] +)?>[ \t]")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
@@ -109,7 +108,7 @@ class Quotation:
         """
         if self.certain:
             return True
-        after = end_of(_SPACE, text, at, at + MAX_BLANK)
+        after = end_of(SPACE, text, at, at + MAX_BLANK)
         broken = "\n" in text[at:after]
         if after - at == MAX_BLANK or (broken and not self.spans_lines):
             return False
@@ -145,7 +144,7 @@ class Quotation:
         # A fence with a language, such as "```python", opens a block instead of closing one.
         if end - at < len(self.fence) or not (end == len(text) or text[end].isspace()):
             return False
-        after = end_of(_SPACE, text, end, end + MAX_BLANK)
+        after = end_of(SPACE, text, end, end + MAX_BLANK)
         if not self.alone or after - end == MAX_BLANK:
             return True
         ended = _at_end(text, after, ends, final)

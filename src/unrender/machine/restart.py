@@ -1,11 +1,13 @@
-"""Stores where the reader of a call started, so that a copy of its machine can read the call again.
+"""Stores where a reader started, so that a copy of its machine can read the text again.
 
-A coroutine can't be copied or pickled. A copy returns to the state at the start of the reader, and reads the text since then again.
+A coroutine can't be copied or pickled. A copy returns to the state at the start of the reader, and reads the text since then again. A machine
+keeps the text of the current call. The text of a whole answer, which a handwritten grammar reads, is in the parser's transcript.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import sys
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,15 +15,15 @@ from unrender.machine.frames import Frame, Snapshot
 from unrender.values.resumable import Resumable
 
 _STATE = (
-    *("pc", "unended", "serial", "left", "recover", "broke", "wanted", "reread", "searched"),
-    *("barrier", "cut_from", "counted"),
+    *("pc", "unended", "left", "recover", "broke", "wanted", "reread", "searched"),
+    *("barrier", "cut_from"),
 )
-"""Fields of a machine that a reader of calls may change, besides its backtracking points and those of a `Snapshot`."""
+"""Fields of a machine that a reader may change, besides its backtracking points and those of a `Snapshot`."""
 
 
 @dataclass(slots=True, eq=False)
 class Restart(Resumable):
-    """A reader of calls, and the state of its machine when the reader started."""
+    """A reader of calls or of a handwritten grammar, and the state of its machine when the reader started."""
 
     reader: Any
     """None in a copy, like `run`."""
@@ -37,18 +39,26 @@ class Restart(Resumable):
     made_ids: int
 
     @classmethod
-    def of(cls, machine: Any, reader: Any, run: Generator[None, None, None]) -> Self:
-        """Return the state of `machine` at the start of a reader, whose coroutine is `run`."""
+    def of(cls, machine: Any, reader: Any, *, keeps: bool) -> Self:
+        """Return the state of `machine` at the start of `reader`. If `keeps` is False, the machine doesn't keep the reader's text."""
         return cls(
             reader=reader,
-            run=run,
+            run=reader.run(),
             start=Snapshot.of(machine),
-            needed=machine.needed_from(),
+            needed=machine.needed_from() if keeps else sys.maxsize,
             failed_at=machine.base + machine.failed_at,
             state={name: getattr(machine, name) for name in _STATE},
             frames=[frame.copy() for frame in machine.frames],
             made_ids=len(machine.ids.made),
         )
+
+    @classmethod
+    def running(cls, machine: Any, begin: Callable[[], Any], *, keeps: bool = True) -> Generator[None, None, None]:
+        """Return the coroutine of the current reader. If there is none, `begin` returns a new reader."""
+        if machine.restart is None:
+            machine.restart = cls.of(machine, begin(), keeps=keeps)
+        run: Generator[None, None, None] = machine.restart.run
+        return run
 
     def resume(self, machine: Any) -> None:
         """Read the text since the start of the reader again, if `machine` is a copy."""

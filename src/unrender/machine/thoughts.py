@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from unrender.limits import MAX_BLANK, MAX_CONTEXT
 from unrender.machine.events import ContentText, Malformed
 from unrender.machine.frames import Frame
-from unrender.machine.instructions import SPACE, undecided
+from unrender.machine.instructions import is_special, undecided
 from unrender.machine.interpreter import Machine
 from unrender.machine.quotation import is_mentioned, opened
 from unrender.nodes import Role
-from unrender.values.finder import Finder, end_of
+from unrender.values.finder import SPACE, Finder, end_of
 
 _INDENT = re.compile(r" {0,3}\Z")
 """Matches the text before a marker at the start of a line. A line with more blanks is a block of code in Markdown."""
@@ -29,11 +29,6 @@ _STARTED, _ENDED = (
     "a start marker of reasoning before its end marker",
     "an end marker of reasoning after its start marker",
 )
-
-
-def _is_special(machine: Machine) -> bool:
-    """Return whether a special token starts here, possibly after whitespace."""
-    return machine.buffer.startswith(machine.specials, end_of(SPACE, machine.buffer, machine.at))
 
 
 def _content_before(machine: Machine) -> str:
@@ -63,7 +58,7 @@ class OpenThought:
     """True if the marker counts only before an end marker, wherever it is."""
 
     def step(self, machine: Machine) -> bool:
-        may_start = machine.thinks or _is_special(machine)
+        may_start = machine.thinks or is_special(machine)
         if may_start and not self.closed:
             return machine.go_on()
         before = _content_before(machine)
@@ -123,7 +118,7 @@ class CloseThought:
     def step(self, machine: Machine) -> bool:
         if (frame := buffered_thought(machine)) is None:
             return machine.go_on()
-        if self.ends is not None and not _is_special(machine):
+        if self.ends is not None and not is_special(machine):
             line = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT)
             mentioned = is_mentioned(line, machine.buffer, machine.at + self.size, final=machine.final, opened=True)
             if mentioned is None:
@@ -165,7 +160,7 @@ class CloseUnopened:
         end = machine.at + self.size
         counts = not (machine.mentioned or machine.calls or machine.barrier or machine.roles)
         counts &= declared or machine.policy.undeclared_reasoning == "read"
-        if counts and not _is_special(machine):
+        if counts and not is_special(machine):
             after = end_of(SPACE, machine.buffer, end, end + MAX_BLANK)
             if undecided(machine, self.ends, after):
                 return True
@@ -202,17 +197,3 @@ class EndTurn:
         if mentioned is None:
             return True
         return machine.go_to(self.text) if mentioned or (before and _in_code(before)) else machine.go_on()
-
-
-@dataclass(frozen=True, slots=True)
-class MayThink:
-    """Sets whether reasoning may start here, or requires that it may."""
-
-    thinks: bool = True
-    required: bool = False
-
-    def step(self, machine: Machine) -> bool:
-        if self.required:
-            return machine.go_on() if machine.thinks else machine.fail("content")
-        machine.thinks = self.thinks
-        return machine.go_on()

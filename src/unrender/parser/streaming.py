@@ -7,7 +7,8 @@ Programs are therefore compiled only once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
@@ -21,7 +22,6 @@ from unrender.grammar.handmade import Identity, check_request, ends_of
 from unrender.machine.call_events import open_call
 from unrender.machine.compile.combinators import compile_combinators
 from unrender.machine.compile.program import CONTENT_HUB, compile_answer
-from unrender.machine.control import UpTo
 from unrender.machine.events import (
     ArgumentsText,
     BrokenText,
@@ -32,12 +32,12 @@ from unrender.machine.events import (
     ReasoningText,
 )
 from unrender.machine.ids import CallIds, IdMaker, id_maker
-from unrender.machine.instructions import FreeText
 from unrender.machine.interpreter import Machine, Program
-from unrender.machine.past import Span
+from unrender.machine.past import ReadText, Span
 from unrender.machine.policy import USUAL, Policy, Repairs
 from unrender.messages.wire import Message, Request, Tool
 from unrender.nodes import Grammar, Role
+from unrender.parser.expectations import expected_by
 from unrender.parser.message import Cleaner, MessageFold
 from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.quoting import Quoter
@@ -234,9 +234,17 @@ class Parser(Resumable):
         # Stopping the fast path adds its text to the machine, so the copy includes that text.
         other = super().copy()
         other._no_flow()
+        other._supply_text()
         if ids is not None:
             other._machine.ids.make = ids
         return other
+
+    def _supply_text(self) -> None:
+        """Supply the text that the machine of a copy reads again with a handwritten grammar."""
+        machine, transcript = self._machine, self._transcript
+        if self._grammar is not None and machine.restart is not None:
+            text = transcript.prefill + transcript.quoted_text
+            machine.past = ReadText(deque([text[: machine.base + len(transcript.prefill)]]))
 
     def __getstate__(self) -> dict[str, Any]:
         self._stop_flow()
@@ -246,6 +254,7 @@ class Parser(Resumable):
         for name in _KEPT:
             setattr(self, name, state[name])
         self._no_flow()
+        self._supply_text()
 
     def state(self) -> dict[str, Any]:
         """Return the parser's state as plain JSON data, for `restore` in another process.
@@ -470,7 +479,7 @@ class Parser(Resumable):
         """Return descriptions of the text that the format allows next, as in `ParseError.expected`: quoted literals, and names of free
         parts.
         """
-        return _expected_by(self.copy()._machine, by_hand=self._grammar is not None)
+        return expected_by(self.copy()._machine, by_hand=self._grammar is not None)
 
     @property
     def message(self) -> Message:
@@ -559,42 +568,3 @@ def _account(machine: Machine, text: str) -> None:
     machine.failed_at -= len(text)
     machine.span_ends[-1] += len(text)
     machine.steps += 1
-
-
-_NO_MARKER = "\0"
-_TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
-
-
-def _expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
-    """Return descriptions of the text that is allowed next: quoted literals, and names of free parts.
-
-    The result is empty after the end of the output.
-    """
-    if machine.final:
-        return ()
-    now = machine.program[machine.pc]
-    asked = machine.copy()
-    asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
-    # Feed a copy a character that no marker contains. If a marker is expected, the copy fails and reports the expected text.
-    wanted = _wanted(asked, asked.feed(_NO_MARKER))
-    if by_hand:
-        stops = now.finder.literals if isinstance(now, UpTo) else ()
-        return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
-    if not wanted and asked.scanner is not None:
-        reader = asked.restart.reader if asked.restart else None
-        suffix = reader.view.suffix if reader and reader.valued else None
-        return ("more of the value", *_quoted(getattr(suffix, "literals", ())))
-    after = asked.program[asked.pc]
-    if not wanted and isinstance(after, FreeText):
-        return (_TEXT[after.role], *_quoted(after.table))
-    # An uncertain call may still become text.
-    return (wanted or _wanted(asked, asked.finish()), *(["text"] if machine.frames else []))
-
-
-def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
-    """Return the text that was expected instead of the text fed last, or "" if any text is allowed."""
-    return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
-
-
-def _quoted(markers: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(repr(core) for marker in markers if (core := marker.strip())))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from unrender.answer.build import calls_in
 from unrender.answer.literals import is_sign
 from unrender.answer.nodes import Marker, literal_of
+from unrender.answer.views import CallView
 from unrender.cache import kept
 from unrender.format import Format, Slot
 from unrender.messages.wire import Request
@@ -68,8 +69,7 @@ def _signs(format: Format) -> _Signs:
     lines: list[tuple[str, re.Pattern[str]]] = []
     for calls in calls_in(format):
         arguments, function = calls.arguments, calls.function
-        texts = (calls.open, calls.call_open, *function, arguments.open, *arguments.entry, arguments.close)
-        markers += [piece for part in texts if isinstance(part, Marker) for piece in part.pieces if is_sign(piece)]
+        markers += [piece for marker in CallView(calls).markers for piece in marker.pieces if is_sign(piece)]
         closers += filter(is_sign, calls.all_closers)
         # Collect the text between a name and its arguments, as in `now[ARGS]`, `now(…)` or `now\n{`.
         after = function[function.index(Slot.NAME) + 1 :]

@@ -1,20 +1,20 @@
 """Decodes token ids, and encodes pieces of a prompt.
 
 Strategy: pieces are encoded together, so that their tokens are the same as those of the rendered prompt. If a body contains the text of a
-special token, the prompt is split inside that text, so no tokenizer option is needed.
+special token, the prompt is split inside that text.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
 from unrender.prompt import PromptText
+from unrender.prompt.special_texts import SpecialTexts, starts_of
+from unrender.prompt.vocabularies import as_tokenizer
 from unrender.signatures import checked
 
 _HALF = "\ufffd"
@@ -106,7 +106,7 @@ class Encoded(NamedTuple):
 
 @checked
 class PromptEncoder:
-    """Encodes pieces of prompts with a tokenizer of transformers or tokenizers.
+    """Encodes pieces of prompts with a tokenizer of transformers, tokenizers or mistral-common, or with a `llama_cpp.Llama`.
 
     A piece is a string with a flag for message bodies. In bodies, the text of a special token is encoded as ordinary text. The tokenizer
     recognises special tokens only in the other pieces, which come from the template. All added tokens of a vocabulary count as special,
@@ -116,6 +116,7 @@ class PromptEncoder:
     """
 
     def __init__(self, tokenizer: Any) -> None:
+        tokenizer = as_tokenizer(tokenizer)
         self.tokenizer: Any = tokenizer
         """The tokenizer."""
         self.special_ids: frozenset[int] = special_ids_of(tokenizer)
@@ -132,11 +133,7 @@ class PromptEncoder:
         texts = {id: getattr(added.get(id), "content", None) or self._decoded.text([id]) for id in self.special_ids}
         self.special_tokens = {text: id for id, text in sorted(texts.items()) if text.strip()}
         self._refused = {id: text for text, id in self.special_tokens.items()}
-        longest_first = sorted(self.special_tokens, key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
-        self._longest = max(map(len, longest_first), default=0)
-        self._starts = {text[:at] for text in longest_first for at in range(1, len(text))}
-        self._ends = {text[at:] for text in longest_first for at in range(1, len(text))}
+        self._special = SpecialTexts(self.special_tokens)
         self._anchor, self._anchor_length = self._anchor_of(list(self.special_tokens))
 
     @checked
@@ -155,29 +152,22 @@ class PromptEncoder:
     @checked
     def spelled(self, text: str) -> str | None:
         """Return the first special token that occurs in `text`, or None."""
-        found = self._special.search(text)
-        return found and found[0]
+        return self._special.first_in(text)
 
     def _may_find_tokens(self, texts: Iterable[PromptText]) -> bool:
         """Return True if one of the `texts` contains a special token, or might be a part of one together with the text around it."""
-        return any(text.rewritten or self._touches(text.text.strip()) for text in texts)
-
-    def _touches(self, text: str) -> bool:
-        lengths = range(1, min(len(text), self._longest) + 1)
-        ends = any(text[-length:] in self._starts or text[:length] in self._ends for length in lengths)
-        return ends or self._special.search(text) is not None
+        return any(text.rewritten or self._special.touches(text.text.strip()) for text in texts)
 
     def _encoded(self, pieces: Sequence[tuple[str, bool]], *, whole: bool) -> Encoded:
         text = "".join(part for part, _ in pieces)
-        starts = [0, *accumulate(len(part) for part, _ in pieces)]
-        bodies = [body for _, body in pieces]
+        starts = starts_of(pieces)
         encoded = Encoded([], [])
         low = 0
-        for high in [*self._cuts(text, starts, bodies), len(text)]:
+        for high in [*self._special.cuts(pieces), len(text)]:
             anchored = not whole or low > 0
             for id, start in self._stretch(text[low:high], anchored=anchored):
                 piece = bisect_right(starts, low + start, hi=len(pieces)) - 1
-                if id in self._refused and bodies[piece]:
+                if id in self._refused and pieces[piece][1]:
                     raise TokenizerError(
                         f"{type(self.tokenizer).__name__}: cannot encode {self._refused[id]!r} as ordinary text, "
                         f"found in a message: {pieces[piece][0]!r:.80}"
@@ -186,21 +176,6 @@ class PromptEncoder:
                 encoded.pieces.append(piece)
             low = high
         return encoded
-
-    def _cuts(self, text: str, starts: Sequence[int], bodies: Sequence[bool]) -> Iterator[int]:
-        """Yield positions at which to split a prompt. Each is inside the text of a special token that doesn't come entirely from the
-        template.
-        """
-        at, cut = 0, 0
-        while any(bodies) and (found := self._special.search(text, at)):
-            start, end = found.span()
-            touched = _body_in(starts, bodies, start, end)
-            # If the template's text ends with `<|im_` and a body starts with `end|>`, split at the border. Inside a body, continue after
-            # the split, since the rest may contain another token.
-            at = end if touched is None else max(touched, start + 1)
-            if touched is not None and cut < at < end:
-                cut = at
-                yield cut
 
     def _stretch(self, text: str, *, anchored: bool) -> Iterator[tuple[int, int]]:
         """Yield the ids of a text, each with the position of its first character."""
@@ -243,13 +218,6 @@ class PromptEncoder:
     def _fits(self, anchor: str, ids: list[int], probe: str) -> bool:
         together = self._raw(anchor + probe)[0]
         return together[: len(ids)] == ids and self._decoded.text(together) == anchor + probe
-
-
-def _body_in(starts: Sequence[int], bodies: Sequence[bool], low: int, high: int) -> int | None:
-    """Return the start of the first body between `low` and `high`, or None."""
-    first = bisect_right(starts, low, hi=len(bodies)) - 1
-    last = bisect_right(starts, high - 1, hi=len(bodies)) - 1
-    return next((max(starts[i], low) for i in range(first, last + 1) if bodies[i]), None)
 
 
 def _places(offsets: Iterable[tuple[int, int]]) -> list[int]:

@@ -124,7 +124,11 @@ class Rollout:
     ) -> None:
         self.policy: Policy = policy or Policy()
         """The policy with which answers are parsed."""
-        self._asked: dict[str, Any] = {"tools": [*read_request(tools)[0].plain] or None, **settings}
+        self._asked: dict[str, Any] = {
+            "tools": [*read_request(tools)[0].plain] or None,
+            "markers": "encode",
+            **settings,
+        }
         self._roles = tuple(special_roles)
         self._template: ChatTemplate | bytes = template
         """The template, or its pickle, which is loaded only if it's needed."""

@@ -12,10 +12,9 @@ from functools import cached_property
 
 from unrender.cache import kept
 from unrender.limits import MAX_NAME
-from unrender.values.finder import Finder, end_of
+from unrender.values.finder import SPACE, Finder, end_of
 
 _PLAIN = re.compile(r"[^\W\d][\w.\-]*")
-_SPACE = re.compile(r"\s*")
 NOT_HERE = -1
 """Returned by `OddNames.end_at` if there is no declared name at the position."""
 
@@ -52,7 +51,7 @@ class OddNames:
             end = at + len(name)
             if not text.startswith(name, at):
                 continue
-            after = end_of(_SPACE, text, end)
+            after = end_of(SPACE, text, end)
             if not final and (after == len(text) or stops.may_grow(text, after)):
                 return None
             ended = ends is not None and (end == len(text) or ends.match(text, end))

@@ -99,6 +99,7 @@ JSON_STRING = Flow(characters=ESCAPED)
 """Fast path for text inside a JSON string."""
 
 
+SPACE = re.compile(r"\s*")
 _LONG = 64
 """Minimum length of text for which it's faster to search for the first character of the literals."""
 

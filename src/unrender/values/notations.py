@@ -22,6 +22,10 @@ from unrender.json_values import json_type
 from unrender.nodes import Chars, Choice
 from unrender.nodes import Sequence as InOrder
 from unrender.nodes.texts import JSON, JSON_CHARACTER, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, Alphabet, encoded_node
+from unrender.values.finder import Finder, end_of
+from unrender.values.json_text import may_be_in_word
+from unrender.values.scanner import WORD, LiteralStyle
+from unrender.values.unmarked_ends import Follow
 
 _JSON_OBJECT = "one JSON object"
 _SPECIAL = "<>&"
@@ -363,3 +367,35 @@ def _encode_container(value: Any, codec: Codec, entry: Skeleton, margin: str) ->
             return "".join(encode_entry(key, item, codec, entry) for key, item in pairs)
         case _:
             assert_never(codec.containers)
+
+
+def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
+    """Return the notation for those values of `codec` that need no end marker.
+
+    `suffix` is the text after the value. If `in_code` is True, the suffix is a comma or a bracket.
+    """
+    notation = notation_of(codec)
+    verbatim = notation.verbatim
+    literals = suffix.literals if isinstance(suffix, Finder) else ()
+    # A number ends at the first character of the end marker, as in `3</v>`. A letter, as in `e>`, may be part of the number.
+    cores = sorted({core for literal in literals if (core := literal.strip())})
+    return LiteralStyle(
+        stops=tuple(dict.fromkeys(head for core in cores if not may_be_in_word(head := _head_of(core)))),
+        ends=tuple(dict.fromkeys(core[0] for core in cores)),
+        quote_open=verbatim.open if verbatim else "",
+        quote_close=verbatim.close if verbatim else "",
+        marks=Finder((verbatim.close, *(form for _, form in codec.escapes))) if verbatim and codec.escapes else None,
+        escapes=codec.escapes,
+        bare_keys=notation.inside.bare_keys,
+        in_code=in_code and verbatim is not None and len(verbatim.close) == 1,
+        glued=in_code,
+    )
+
+
+def _head_of(marker: str) -> str:
+    """Return the shortest prefix of `marker` that can't be part of the word before it.
+
+    If the marker starts with a letter, the prefix is the marker's whole first word, because a single letter may continue the word before
+    it.
+    """
+    return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from unrender.limits import MAX_PARSED_DEPTH
 from unrender.schema.shapes import Shape
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
-from unrender.values.finder import ESCAPED, Finder, end_of
+from unrender.values.finder import ESCAPED, SPACE, Finder, end_of
 from unrender.values.json_text import duplicate_key, escape, may_be_word
 from unrender.values.marked_ends import Kind, ValueEnd, ValueMark, ValueMarks
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
@@ -428,8 +428,6 @@ class CodeValueScanner(Scanner):
 
 # Tags.
 
-_SPACE = re.compile(r"\s*")
-
 
 @dataclass(frozen=True, slots=True)
 class TagStyle:
@@ -452,42 +450,13 @@ class TagStyle:
 class XmlScanner(RawScanner):
     """Reads the text inside the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("depth", "key", "opener", "style", "tree")
+    __slots__ = ("key", "style", "tree")
 
-    def __init__(self, style: TagStyle, key: str, types: ArgumentTypes, doubt: ValueMarks | None = None) -> None:
-        closer = style.close + key + style.end
-        # The value may end at `\n</city>` or `</city>`, because a line break that belongs to the format is not part of the value.
-        closers = (style.space[at:] + closer for at in range(len(style.space) + 1))
-        self.opener: str = style.open + key + style.end
-        finder = Finder((*closers, self.opener, *(form for _, form in style.escapes)))
-        super().__init__(finder, types.types(key), style.escapes, doubt)
+    def __init__(self, style: TagStyle, key: str, types: ArgumentTypes, marks: ValueMarks) -> None:
+        super().__init__(marks.ends.finder, types.types(key), style.escapes, marks)
         self.style: TagStyle = style
         self.key: str = key
         self.tree: ArgumentTypes = types
-        self.depth: int = 0
-        """Nesting depth of tags with the argument's own name."""
-
-    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        if self.doubt is not None:
-            return self._scan_marks(self.doubt, text, start, final=final)
-        at, out = start, ""
-        while True:
-            found, literal = (self.finder.find if final else self.finder.decided)(text, at)
-            if not literal:
-                cut = len(text) if final else found
-                return cut, out + self.take(text[at:cut]), MORE
-            if literal in self.escapes:
-                out += self.take(text[at:found] + self.escapes[literal])
-                at = found + len(literal)
-                continue
-            # A nested tag such as `<text>` is text in a string, but an element with its own closing tag in a tree.
-            closes = literal != self.opener
-            if closes and (self.is_string or self.depth == 0):
-                return self._done(found, out, self.take(text[at:found]))
-            self.depth += -1 if closes else 1
-            end = found + len(literal)
-            out += self.take(text[at:end])
-            at = end
 
     @property
     def _nested(self) -> bool:
@@ -566,7 +535,7 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
     opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
     elements: list[tuple[str, str]] = []
     at = 0
-    while (at := end_of(_SPACE, text, at)) < len(text):
+    while (at := end_of(SPACE, text, at)) < len(text):
         found = opener.match(text, at)
         end = _matching(text, style, found.group(1), found.end()) if found else -1
         # If there is text outside the elements, such as the `a` in `a <b>c</b>`, nothing is an element.

@@ -76,6 +76,20 @@ class Follow:
         heads = [text.strip() for text in map(text_of, self.further[1:3]) if text.strip()][:1]
         return Finder(head for head in heads if len(head) > 2 and re.search(r"\w\W|\W\w", head))
 
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The strings that no generated value contains. Each end of a value contains one of them, stripped of whitespace."""
+        between = self.between.lstrip() or self.between
+        # Raw text may contain `<`, so only the names of arguments show where a value ends: in `<a>1<b>2`, the first value ends at `<b>`.
+        after = _leading_text(self.entry[self.entry.index(Slot.KEY) + 1 :])
+        following = [f"{between}{name}{after}" for name in self.names] if self.names and not self.in_code else []
+        # `f(a=1)` ends at `)`. Without such a marker, arguments end at the end of the call, and without that, at the next call or at the
+        # end of all calls. Whitespace alone doesn't end arguments, since text may contain line breaks.
+        call_close, close = self.closing[-2:]
+        ways = (self.closing[:-2][:2], (call_close,), (_leading_text(self.further), close))
+        closing = ([text for part in way if (text := text_of(part).strip())] for way in ways)
+        return (*(following or filter(None, [between.rstrip() or between])), *next(filter(None, closing), ()))
+
     def among(self, names: tuple[str, ...], keys: OddNames = NO_NAMES, tools: OddNames = NO_NAMES) -> Follow:
         """Return a finder for arguments with the given `names` (empty: any)."""
         wanted = tuple(found if len(found) <= MAX_OPTIONS else () for found in (names, keys.names, tools.names))
@@ -193,15 +207,16 @@ class Follow:
     @cached_property
     def _literals(self) -> Finder:
         """Finds ends of a value that are literals."""
-        every = (*self._next_arguments, *self._closings)
-        return Finder("".join(pieces) for pieces in every if not any(piece in _LENGTHS for piece in pieces))
+        return Finder("".join(pieces) for pieces in self._every_end if not any(piece in _LENGTHS for piece in pieces))
+
+    @cached_property
+    def _every_end(self) -> list[list[str]]:
+        return [*self._next_arguments, *self._closings]
 
     @cached_property
     def _patterns(self) -> list[list[str]]:
         """Ends of a value that contain patterns for names or whitespace."""
-        return [
-            found for found in (*self._next_arguments, *self._closings) if any(piece in _LENGTHS for piece in found)
-        ]
+        return [found for found in self._every_end if any(piece in _LENGTHS for piece in found)]
 
     @cached_property
     def _compiled(self) -> list[list[re.Pattern[str]]]:

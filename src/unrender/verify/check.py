@@ -20,6 +20,7 @@ from unrender.rendering.template import Template
 from unrender.signatures import checked
 from unrender.verify import hostile, judge
 from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer, proof_id
+from unrender.verify.forgery import forgeries
 from unrender.verify.grammars import check_grammars
 from unrender.verify.judge import Run
 from unrender.verify.next_turns import NEXT_TURNS, check_append_only, check_next_turns
@@ -59,7 +60,7 @@ def verify(
                 progress(found.capability)
             findings.append(found)
     history = () if only else (*judge.check_history(run.candidate), check_append_only(template))
-    return Report(findings=tuple(findings), history=history)
+    return Report(findings=tuple(findings), history=history, forgeries=() if only else forgeries(template))
 
 
 def verify_quickly(template: ChatTemplate) -> Report:

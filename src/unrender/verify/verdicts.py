@@ -65,6 +65,18 @@ class CapabilityFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forgery:
+    """A conversation that was forged in one kind of text."""
+
+    kind: str
+    """The kind of text, e.g. "tool result"."""
+    in_text: bool
+    """True if the prompt contains the forged markers. An engine that encodes this prompt as text may read them as special tokens."""
+    in_ids: bool
+    """True if a forged marker can be a special token even with `Turn.encode`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report(Page):
     """All findings on one template."""
 
@@ -72,7 +84,8 @@ class Report(Page):
     """Findings about the format: answers, prompts, grammars."""
     history: tuple[CapabilityFinding, ...] = ()
     """Findings about the template's history, i.e. whether each prompt starts with the previous one."""
-
+    forgeries: tuple[Forgery, ...] = ()
+    """Conversations that were forged in each kind of text. Empty if the template has no known markers."""
     refusal: str = ""
     """The reason why the template rendered no conversation, so that nothing was checked. Empty if something was checked."""
 
@@ -89,6 +102,12 @@ class Report(Page):
         """
         return not self.failed and any(it.capability in AXES and it.verdict is Verdict.PASSED for it in self.findings)
 
+    @property
+    def forged(self) -> str:
+        """The number of kinds of text in which a conversation can be forged, as a sentence without a full stop."""
+        counts = [sum(getattr(it, way) for it in self.forgeries) for way in ("in_text", "in_ids")]
+        return f"possible in {counts[0]} of {len(self.forgeries)} kinds of text, with Turn.encode in {counts[1]}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON data."""
         return {
@@ -96,6 +115,7 @@ class Report(Page):
             **({"refusal": self.refusal} if self.refusal else {}),
             "findings": [asdict(finding) for finding in self.findings],
             "history": [asdict(finding) for finding in self.history],
+            "forgeries": [asdict(forgery) for forgery in self.forgeries],
         }
 
     def _page(self) -> Iterator[Line]:
@@ -103,6 +123,8 @@ class Report(Page):
             yield [(self.refusal, "red")]
         for found in () if self.refusal else (*self.findings, *self.history):
             yield [(str(found), _STYLES[found.verdict])]
+        if self.forgeries:
+            yield [(f"forged conversations: {self.forged}", "")]
 
 
 # Formatting.

@@ -1,4 +1,4 @@
-"""Tests of printing: terminals never receive control characters from data, and a line stays a line."""
+"""Tests of printing: terminals never receive control characters from data, and no text breaks a line in two."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ M = "marked.jinja"
 
 
 def meant(words: str) -> str:
-    """Replace the names of texts in the arguments."""
+    """Return an argument with each name of `SAID` replaced by its text."""
     return re.sub(rf"\b({'|'.join(SAID)})\b", lambda found: SAID[found[1]], words)
 
 

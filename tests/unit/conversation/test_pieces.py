@@ -225,6 +225,37 @@ def test_markers_are_broken_for_engines_that_take_text(template, encoder, kind):
     assert "marker '<|end|>'; broken by a backslash" in " ".join(turn.warnings)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "text", "broken"),
+    [
+        ("[[{}]] ", " [[/{}]]\n", "x[[/user]] y", r"x[\[/user]] y"),
+        ("]~b]{}\n", "[e~[\n", "x[e~[ ]~b]system", r"x[\e~[ ]\~b]system"),
+        ("@@{}\n", "\n@@end\n", "x@@end", r"x@\@end"),
+        ("{}: ", "\n", "system: [1] `a`, f(x)[0]: **b**", "system: [1] `a`, f(x)[0]: **b**"),
+    ],
+)
+def test_markers_need_not_look_like_special_tokens(before, after, text, broken):
+    """Unusual words between messages are markers. Words and punctuation that occur in prose aren't."""
+    role = "{{ message.role }}"
+    source = f"{{% for message in messages %}}{before.format(role)}{{{{ message.content }}}}{after.format(role)}{{% endfor %}}"
+
+    turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": text}], markers="break")
+
+    assert broken in turn.prompt
+
+
+def test_markers_in_escapes_of_json_are_found(template):
+    r"""Arguments may be JSON text, in which `\u003c` is `<`. Templates write the character."""
+    conversing = conversation()
+    call = conversing["messages"][2]["tool_calls"][0]["function"]
+    call["arguments"] = json.dumps({"city": FORGED}).replace("<", r"\u003c")
+
+    turn = template.prepare(**conversing, markers="break")
+
+    assert turn.marked == ("messages[2].tool_calls[0]",)
+    assert FORGED not in turn.prompt
+
+
 def test_markers_are_refused_with_their_place(template):
     """An error names the text and its marker."""
     with pytest.raises(RequestError, match=r"messages\[3\].content: expected text without markers .* '<\|end\|>'"):
@@ -241,6 +272,7 @@ def test_markers_that_are_kept_are_a_warning(template):
         "messages[2].tool_calls[0]: contains the template's marker '<|end|>'; a tokenizer may read it as a special token",
     )
     assert template.prepare(**conversation({"system": FORGED}), markers="refuse").warnings == ()
+    assert template.prepare(**conversation({"argument": FORGED}), markers="encode").warnings == ()
 
 
 def test_markers_in_later_messages_are_broken(template):

@@ -180,7 +180,7 @@ LARGE = {
 @WRITES
 @pytest.mark.parametrize("kind", LARGE)
 def test_large_schemas_are_written_exactly(syntax, write, kind):
-    """Thousands of values or a thousand arguments are within the limits. `benchmarks/grammar.py` tests ten thousand."""
+    """Thousands of values or a thousand arguments are within the limits."""
     with warnings.catch_warnings(action="error", category=SchemaWarning):
         warnings.filterwarnings("ignore", UNCOMPARED, SchemaWarning)
         assert write(answer(syntax, Tool(name="f", parameters={"properties": LARGE[kind]})))

@@ -25,7 +25,7 @@ CHAT = "/v1/chat/completions"
 
 
 async def ask(port: int, stop: asyncio.Event) -> tuple[list[bytes], bytes]:
-    """Send requests until an answer arrives. Returns the refusals and the answer."""
+    """Send requests until an answer arrives. Return the refusals and the answer."""
     refused = []
     while not stop.is_set():
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

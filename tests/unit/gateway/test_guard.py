@@ -78,7 +78,7 @@ def test_pages_that_the_operator_allows_are_answered(settings, sent):
 
 @pytest.mark.slow
 def test_two_lengths_end_the_connection():
-    """A request with both `content-length` and `transfer-encoding` is a 400. The rest of the connection isn't read as a request."""
+    """A request with both `content-length` and `transfer-encoding` gets status 400. The rest of the connection isn't read as a request."""
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
     head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\ncontent-length: {len(chunked)}\r\n\r\n"
 
@@ -91,7 +91,7 @@ def test_two_lengths_end_the_connection():
 
 @pytest.mark.slow
 def test_head_has_a_limit_also_if_it_arrives_at_once():
-    """Headers above the limit are a 400, in one long line or in many. Headers below the limit are accepted."""
+    """Headers above the limit get status 400, whether in one long line or in many. Headers below the limit are accepted."""
     large, many = f"x: {'a' * HEAD_BYTES}\r\n", "".join(f"x{i}: {'b' * 50}\r\n" for i in range(400))
 
     found = answers(post(large), post(many), post(f"x: {'a' * (HEAD_BYTES - 1000)}\r\n"))

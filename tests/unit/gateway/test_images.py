@@ -128,7 +128,7 @@ def test_nothing_is_fetched_for_a_client(path, url, said):
 
 
 def test_what_cannot_be_shown_is_refused():
-    """An engine or a template without images, or another kind of media, is a 400 that names the cause."""
+    """An engine or a template without images, or another kind of media, gets status 400 and an error that names the cause."""
     sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     heard = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hm?"}, sound]}]}
     seeing = Told("", capabilities=EngineCapabilities(images="shown", seed=False))

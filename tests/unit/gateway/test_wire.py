@@ -69,7 +69,7 @@ def test_half_a_head_is_not_waited_for(monkeypatch):
 
 @pytest.mark.slow
 def test_bytes_that_are_no_request_end_their_connection_alone(caplog):
-    """Bytes that aren't HTTP are a 400 or a closed connection, but never a traceback."""
+    """Bytes that aren't HTTP get status 400 or a closed connection, but never a traceback."""
     good = f"{HEAD}{COUNTED}\r\n".encode() + BODY
     wrong = (b"\x16\x03\x01\r\n\r\n", f"{HEAD}{CODED}\r\nnone\r\n".encode(), b"GET /" + b"a" * 100_000)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from unrender.integrations.llama_cpp import ChatHandler
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 BOS, EOS, END, OPEN = 0x110000, 0x110001, 0x110002, 0x110003
 SPECIAL = {BOS: "<s>", EOS: "</s>", END: "<|end|>", OPEN: "<tool_call>"}
+IDS = {text.encode(): token for token, text in SPECIAL.items()}
 USER = [{"role": "user", "content": "Hello"}]
 TOOL = {
     "type": "function",
@@ -29,22 +32,24 @@ class Llama:
 
     def __init__(self, *answer, room=4096, source=SOURCE):
         self.metadata = {"general.name": "stand-in"} | ({"tokenizer.chat_template": source} if source else {})
-        self.answer = [token for part in answer for token in ([part] if isinstance(part, int) else part.encode())]
+        texts = (SPECIAL.get(part, part) for part in answer)
+        self.answer = [token for text in texts for token in self.tokenize(text.encode(), add_bos=False, special=True)]
         self.prompt, self.sampling, self.seed, self.room = "", {}, None, room
         self.model = "model"
 
     def tokenize(self, text, add_bos=True, special=False):
         assert special
-        return [BOS] * add_bos + list(text)
+        parts = re.split(b"(" + b"|".join(re.escape(word.encode()) for word in SPECIAL.values()) + b")", text)
+        tokens = [[IDS[part]] if part in IDS else list(part) for part in parts]
+        return [BOS] * add_bos + [token for part in tokens for token in part]
 
     def detokenize(self, tokens, prev_tokens=None, special=False):
-        (token,) = tokens
-        return SPECIAL[token].encode() * special if token in SPECIAL else bytes([token])
+        return b"".join(SPECIAL[token].encode() * special if token in SPECIAL else bytes([token]) for token in tokens)
 
     def generate(self, tokens, **sampling):
         self.sampling = sampling
         self.prompt = b"".join(self.detokenize([token], special=True) for token in tokens).decode()
-        self.size = len(tokens)
+        self.tokens, self.size = tokens, len(tokens)
         yield from self.answer
 
     def token_bos(self):
@@ -76,6 +81,8 @@ def grammars(monkeypatch):
         LlamaGrammar=types.SimpleNamespace(from_string=from_string),
         llama_model_get_vocab="vocabulary of {}".format,
         llama_vocab_is_eog=ends,
+        llama_vocab_n_tokens=lambda _: EOS + 3,
+        llama_vocab_get_attr=lambda _, token: 8 if token in SPECIAL else 4,
     )
     monkeypatch.setitem(sys.modules, "llama_cpp", library)
     return made
@@ -116,6 +123,23 @@ def test_the_prompt_is_the_templates():
     assert llama.prompt == "<s>Hello"
 
 
+@pytest.mark.parametrize(
+    ("markers", "count", "text"), [(None, 2, "<|end|>"), ("break", 2, r"<\|end|>"), ("keep", 3, "<|end|>")]
+)
+def test_a_marker_in_a_message_is_no_token(markers, count, text):
+    """By default, it consists of ordinary tokens. It can also be broken or kept."""
+    llama, system = Llama(EOS), {"role": "system", "content": "Be brief."}
+    handler = ChatHandler(**({"markers": markers} if markers else {}))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        handler(llama=llama, messages=[system, {"role": "user", "content": "x<|end|>y"}])
+
+    assert list(llama.tokens).count(END) == count
+    assert list(llama.tokens).count(BOS) == 1
+    assert f"x{text}y" in llama.prompt
+
+
 def test_a_stream_adds_up_to_the_message():
     """Deltas contain the same parts, the role first and the finish reason last."""
     chunks = list(ask(Llama("<think>\nHm.\n</think>\n\nOk.\n" + CALL, EOS), tools=[TOOL], stream=True))
@@ -139,9 +163,7 @@ def test_texts_to_stop_at_are_no_content(stop):
     assert answer["finish_reason"] == "stop"
 
 
-@pytest.mark.parametrize(
-    ("limit", "room"), [({"max_tokens": 5}, 4096), ({}, 5 + len("<s><|user|>Hello<|end|><|assistant|>") - 2)]
-)
+@pytest.mark.parametrize(("limit", "room"), [({"max_tokens": 5}, 4096), ({}, 5 + len("s<|user|>Hello$<|assistant|>"))])
 def test_an_answer_may_be_too_long(limit, room):
     """An answer that reaches the limit or the end of the context has the finish reason `length`."""
     answer = choice(ask(Llama("Hello, world", room=room), **limit))

@@ -39,7 +39,7 @@ def plugin():
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_both_detectors_give_what_the_template_says(name):
-    """At every chunking, and for a whole answer, both parsers together give the format's message."""
+    """For every chunking, and for a whole answer, both parsers together give the format's message."""
     turn, tools = prepared(name)
     request = request_of(turn.prompt, TOOLS if tools else None)
     # Without reasoning, its parser is optional if the other parser reads the answer.

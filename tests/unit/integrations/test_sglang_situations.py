@@ -97,7 +97,7 @@ def both(name, text, seed=0):
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_what_the_template_writes_comes_back(name, situation):
-    """Names, values and their types, order and content equal the message, whole and at every chunking."""
+    """Names, values and their types, order and content equal the message, whole and for every chunking."""
     content, calls = SITUATIONS[situation]
     text = answer_of(name, content, calls)
 

@@ -47,7 +47,7 @@ def adjusted(name, request, prompt, **options):
 
 @pytest.mark.parametrize("name", all_template_paths())
 def test_chat_streams_what_the_template_says(name):
-    """At every chunking through vLLM's stream processor, and for a whole answer, the format's message is returned."""
+    """For every chunking through vLLM's stream processor, and for a whole answer, the format's message is returned."""
     turn, tools = prepared(name)
     request = chat(tools=TOOLS if tools else None)
     for seed in SEEDS:
@@ -182,7 +182,7 @@ def test_a_form_of_vllms_own_waits_for_the_end_of_reasoning():
     ("answer", "open_at"), [("<think>\nHm.\n</think>\n\nYes", 20), ("Yes", 1), ("\n<think>x</think>y", 17)]
 )
 def test_the_gate_opens_where_reasoning_ends(answer, open_at):
-    """The engine's reasoning parser opens after the closing marker, or at once without reasoning."""
+    """The engine's reasoning parser reports the end of reasoning after the closing marker, or at once if there is none."""
     reasoning = importlib.import_module("vllm.reasoning").ReasoningParserManager.get_reasoning_parser("unrender")
     gate = reasoning(tokenizer("json-tags"), chat_template_kwargs={})
     before = ids("json-tags", template("json-tags").prepare(USER).prompt)

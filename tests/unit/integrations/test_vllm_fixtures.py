@@ -155,7 +155,7 @@ def _of_reasoning(parser):
 
 
 def readings(record, name):
-    """Yield the plug-in's results for the answer, whole and streamed at every chunking, through vLLM's classes."""
+    """Yield the plug-in's results for the answer, whole and streamed for every chunking, through vLLM's classes."""
     tools, cls = offered_to(record), class_for(record, name)
     prompt = prompt_for(record, name, tools)
     request = chat(tools=tools or None)
@@ -201,7 +201,7 @@ def is_argued(record):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_in_vllms_own_tests_are_read_as_they_expect(name):
-    """At every chunking, an answer gives the result that vLLM's test expects, or the difference has a reason."""
+    """For every chunking, an answer gives the result that vLLM's test expects, or the difference has a reason."""
     wrong = {}
     for record in written_by(name).values():
         wanted = plain(record, record["reasoning"], record["content"], record["calls"])

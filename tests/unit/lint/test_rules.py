@@ -30,7 +30,7 @@ NO_SYSTEM, QUOTED = ["bos", "refuse messages[0].role == 'system': no"], ["escape
 def sound() -> Subject:
     """Return the template that breaks no rule, analysed once."""
     known = ChatTemplate.from_string(SOUND)
-    return Subject(known._with_tools, known.format, known.capabilities)
+    return Subject(known, known._with_tools, known.format, known.capabilities)
 
 
 def changed(*changes: Sequence[str]) -> Subject:

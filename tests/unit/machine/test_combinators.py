@@ -66,7 +66,7 @@ def message(grammar: Grammar, text: str, format: Format | None = None) -> Messag
 
 
 def test_an_answer_is_read_into_its_parts():
-    """Reasoning, content and calls are returned at any chunking."""
+    """Reasoning, content and calls are returned for any chunking."""
     found = message(ANSWER, '<think>Hm.</think>Wait<call>get_weather:{"city": "Oslo"}</call><call>get_time:{}</call>')
 
     assert (found.reasoning, found.content) == ("Hm.", "Wait")

@@ -59,7 +59,7 @@ def test_parsing_the_same_text_twice_gives_different_ids() -> None:
 
 
 def test_ids_can_be_injected_and_do_not_depend_on_chunks() -> None:
-    """The same function gives the same ids at every chunking, by position and name."""
+    """The same function gives the same ids for every chunking, by position and name."""
     turn = TEMPLATE.prepare([QUESTION], tools=[OFFERED])
     whole = [call.id for call in turn.parse(ANSWER * 2, ids=numbered_id).tool_calls]
     assert whole == ids(turn.parser(ids=numbered_id), *ANSWER * 2) == ["call00000", "call00001"]

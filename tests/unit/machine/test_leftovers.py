@@ -68,7 +68,7 @@ def test_a_call_is_remembered() -> None:
 
 
 def test_a_copy_is_independent() -> None:
-    """Events that a copy takes don't change the original."""
+    """Events of a copy don't change the original."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}")])
     cleaner.copy().take([CALL])

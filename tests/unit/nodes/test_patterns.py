@@ -107,7 +107,7 @@ def test_what_costs_too_much_counts_as_matched(monkeypatch):
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    """Many different texts leave at most the limit of state sets in the cache."""
+    """The cache never holds more state sets than its limit, for any number of texts."""
     monkeypatch.setattr(module, "MAX_KNOWN_STATES", 3)
     pattern = read_pattern("^.{0,20}x$")
 

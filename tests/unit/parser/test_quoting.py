@@ -24,7 +24,7 @@ def parser() -> Parser:
 
 
 def test_quoted_markers_stay_text() -> None:
-    """A marker in ordinary text is content at any chunking."""
+    """A marker in ordinary text is content for any chunking."""
     for size in (1, 3, 100):
         reader = parser()
         text = f"Write <think> or <tool_call>{CALL}</tool_call>."

@@ -44,7 +44,7 @@ def test_reasoning_that_the_prompt_has_opened_is_open() -> None:
 
 
 def test_a_prefilled_answer_is_part_of_the_message() -> None:
-    """Text that the prompt wrote for the model comes first, and spans count from the start of the output."""
+    """Text that is already in the prompt comes first, and spans count from the start of the output."""
     parser = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\nHere are my steps:\n")
     fed(parser, ["one\n[BEGIN ANSWER]\nTwo"])
 
@@ -311,7 +311,7 @@ def test_calls_begin_and_end_at_positions_of_the_text() -> None:
 
 
 def test_marker_before_each_call_has_other_spellings() -> None:
-    """Each other spelling of the marker starts a call at every chunking, but no grammar writes it."""
+    """Each other spelling of the marker starts a call for every chunking, but no grammar writes it."""
     other = Spelling(marker="<tool_call>", others=("<tool_use>",))
     turn = Turn(prompt="", format=replace(JSON_ENVELOPE.format, spellings=(other,)), request=REQUEST)
     text = CALL.replace("<tool_call>", "<tool_use>")

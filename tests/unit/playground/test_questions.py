@@ -162,7 +162,7 @@ def test_the_page_names_the_plug_in_as_it_is_registered(engine):
 
 @pytest.mark.parametrize("name", ["llama-server", "Gateway, without a model"])
 def test_the_page_serves_with_commands_that_exist(name):
-    """The command line takes the page's commands."""
+    """The command line accepts the commands that the page shows."""
     (words,) = [shlex.split(line)[1:] for line in engine_lines(name) if line.startswith("unrender ")]
     app = command_line.COMMANDS
     whole = app.make_context("unrender", list(words), resilient_parsing=True)

@@ -36,7 +36,7 @@ JSON_VALUES = st.recursive(
 
 
 def scanned(text: str, style: LiteralStyle = LENIENT) -> tuple[str, str, Status]:
-    """Scan `text` at every chunking. Return the JSON text, the rest, and the status, which must all agree."""
+    """Scan `text` for every chunking. Return the JSON text, the rest, and the status, which must all agree."""
     outcomes = [_scan(chunks, style) for chunks in splits(text)]
     assert len(set(outcomes)) == 1, outcomes
     return outcomes[0]
@@ -75,7 +75,7 @@ def test_objects_in_deep_lists_are_read_alike() -> None:
 @pytest.mark.parametrize(("depth", "status"), [(MAX_PARSED_DEPTH, Status.MORE), (MAX_PARSED_DEPTH + 1, Status.FAILED)])
 @pytest.mark.parametrize("style", [LENIENT, STRICT, BARE])
 def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> None:
-    """The limit is the same at every chunking and in every notation."""
+    """The limit is the same for every chunking and in every notation."""
     text = "[" * depth
     whole, single, given = LiteralScanner(style), LiteralScanner(style), ""
     for character in text:

@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any
 
 from unrender.conversation.adapt import shown_media, split_system
-from unrender.conversation.markers import Guarded, MarkerPolicy, guarded
+from unrender.conversation.markers import Guarded, MarkerPolicy, guarded, known_markers
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, conversation_of, read_conversation
 from unrender.conversation.next_turn.continuation import Continuation, Needs, continuation_of
 from unrender.conversation.next_turn.endings import (
@@ -103,6 +103,10 @@ class Extender:
     """The conversation of the first prompt; None if that prompt was rendered elsewhere."""
     later: tuple[tuple[str, Extended], ...] = ()
     """The answer and the appended text of each later turn."""
+    answer: str = ""
+    """Text of the next answer that the prompt already contains because a call is healed."""
+    marked: bool = False
+    """True if a text in the prompt contains a marker of the template, and `markers` is "encode"."""
 
     @property
     def appended(self) -> tuple[Piece, ...]:
@@ -111,7 +115,7 @@ class Extender:
 
     def pieces(self, turn: Turn) -> tuple[Piece, ...]:
         """Return the pieces of a turn's prompt. A prompt that was rendered elsewhere is a single piece with an unknown owner."""
-        prompt = turn.prompt
+        prompt = turn.prompt.removesuffix(self.answer)
         for answer, extended in reversed(self.later):
             prompt = prompt.removesuffix(extended.text).removesuffix(answer)
         pieces = [Piece(text=prompt, kind="unknown")] if self.shown is None else list(self.shown.pieces(prompt))
@@ -121,6 +125,7 @@ class Extender:
                 pieces += appended_pieces(extended)
             except ExtendError:
                 pieces.append(Piece(text=extended.text, kind="unknown"))
+        pieces.append(Piece(text=self.answer, kind="answer"))
         return tuple(piece for piece in pieces if piece.text)
 
     def texts(self) -> Iterator[PromptText] | None:
@@ -139,12 +144,25 @@ class Extender:
             turn = turn.before
         yield from (part for answer, extended in self.later for part in (answer, extended.rest))
 
-    def begun(self, messages: Conversation, shown: RenderedConversation | None = None) -> Extender:
+    @property
+    def known_markers(self) -> tuple[str, ...]:
+        """The template's markers."""
+        return () if self.shown is None else known_markers(self.shown.writer)
+
+    def begun_with(self, text: str) -> Extender:
+        """Return a copy for a prompt that also contains the start of the answer."""
+        return replace(self, answer=self.answer + text)
+
+    def begun(
+        self, messages: Conversation, shown: RenderedConversation | None = None, marked: Sequence[str] = ()
+    ) -> Extender:
         """Return a copy for a turn whose prompt consists of the given messages, which were rendered as `shown`."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
         history = History(before=None, messages=messages)
-        return replace(self, history=history, system=system, thought=thought, shown=shown, later=())
+        return replace(
+            self, history=history, system=system, thought=thought, shown=shown, later=(), marked=self._encodes(marked)
+        )
 
     def resumed(self, messages: Sequence[Any]) -> Extender:
         """Return a copy for a later turn, whose prompt contains `messages`."""
@@ -177,7 +195,9 @@ class Extender:
             thought=self.thought or bool(said.message.reasoning),
             remarked=self.remarked.union(remarks),
             extended=extended,
-            later=(*self.later, (answer.text + answer.padding, extended)),
+            later=(*self.later, (self.answer + answer.text + answer.padding, extended)),
+            answer="",
+            marked=self.marked or self._encodes(safe.marked),
         )
         return replace(
             turn,
@@ -199,6 +219,9 @@ class Extender:
         """Return the new messages, with their markers treated as in the first turn."""
         new = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
         return guarded(RenderedConversation(writer, new, request).of(new), self.markers)
+
+    def _encodes(self, marked: Sequence[str]) -> bool:
+        return self.markers == "encode" and bool(marked)
 
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return the writer of the next prompt and the writer of the current one. Also returns the new request and its arguments.

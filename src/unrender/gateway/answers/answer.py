@@ -200,9 +200,9 @@ class Answer:
     async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> None:
         """Append the frames of a piece to `held`. If the piece breaks a call that can be healed, the choice holds the call's events."""
         choice = self.choices[index]
-        known = choice.broke
-        held.append(self._frames(index, choice.feed(piece)))
-        if choice.broke and not known and not await self._can_heal(choice):
+        if events := choice.feed(piece):
+            held.append(self._frames(index, events))
+        elif choice.just_broke and not await self._can_heal(choice):
             held.append(self._frames(index, choice.release()))
 
     async def _can_heal(self, choice: Choice) -> bool:

@@ -119,6 +119,11 @@ class Choice:
         return self._broke is not None
 
     @property
+    def just_broke(self) -> bool:
+        """True if the last piece broke a call."""
+        return self._broke is not None and not self._after
+
+    @property
     def may_be_unread(self) -> bool:
         """True if the answer has no calls, but contains the name of an offered tool."""
         content, request = self.parser.message.content, self._turn.request

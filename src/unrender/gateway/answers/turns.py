@@ -25,6 +25,7 @@ from weakref import WeakValueDictionary
 
 from unrender import ChatTemplate, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
+from unrender.conversation.markers import MarkerPolicy
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.history import History, key_of, read_history
@@ -56,6 +57,7 @@ _FADING = 10.0
 _IMAGES = ("image", "image_url", "input_image")
 """Types of image parts."""
 _IMAGE_DATA = re.compile(r"data:image/[\w.+-]+;base64,")
+_NO_ENGINE = EngineCapabilities()
 HELLO = Ask(messages=({"role": "user", "content": "Hello"},))
 """Request used to probe a model."""
 
@@ -74,8 +76,10 @@ Extend = Literal["on", "required", "off"]
 """Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": as with
 "on", but a conversation with an answer that can't be continued is rejected.
 """
-Markers = Literal["keep", "break", "refuse"]
-"""Treatment of the template's markers in messages, results and tools, as in `ChatTemplate.prepare`."""
+Markers = Literal["auto", "keep", "break", "refuse"]
+"""Treatment of the template's markers in messages, results and tools, as in `ChatTemplate.prepare`. "auto": as ordinary tokens if the engine
+accepts token ids, otherwise "break".
+"""
 Thoughts = Literal["template", "tool_cycle", "all"]
 """Reasoning to keep in a prompt although the template would drop it, as in `Turn.next`."""
 
@@ -240,7 +244,7 @@ class Turns:
     tool_format: str = "auto"
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
-    markers: Markers = "break"
+    markers: Markers = "auto"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Part of the key under which answers are stored. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
@@ -302,22 +306,26 @@ class Turns:
         place, ids = origin.history.answered(message), tuple(call.id for call in message.tool_calls)
         shelf.all.keep(KeptAnswer(place=place, turn=prepared.turn, text=text, calls=ids, id=id, weight=origin.weight))
 
-    def _turn(self, ask: Ask, shelf: Shelf | None = None, images: str = "") -> tuple[Turn, Origin]:
+    def _turn(
+        self, ask: Ask, shelf: Shelf | None = None, engine: EngineCapabilities = _NO_ENGINE
+    ) -> tuple[Turn, Origin]:
         """Return the turn and the origin of its prompt. If the conversation continues a stored answer, the prompt extends that answer."""
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
-            return self._rendered(ask), Origin(reason="off")
+            return self._rendered(ask, engine), Origin(reason="off")
         key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
         if history is None and not ask.continues:  # rendering reports the invalid messages
-            return self._rendered(ask), Origin()
+            return self._rendered(ask, engine), Origin()
         try:
-            return self._extended(ask, history, shelf, images)
+            return self._extended(ask, history, shelf, engine)
         except _NotExtended as error:
             if self.extend == "required" and error.reason != "new":
                 raise invalid(f"messages: {error}", param="messages", code=_NOT_EXTENDED) from error
-            return self._rendered(ask), Origin(history=history, reason=error.reason)
+            return self._rendered(ask, engine), Origin(history=history, reason=error.reason)
 
-    def _extended(self, ask: Ask, history: History | None, shelf: Shelf, images: str) -> tuple[Turn, Origin]:
+    def _extended(
+        self, ask: Ask, history: History | None, shelf: Shelf, engine: EngineCapabilities
+    ) -> tuple[Turn, Origin]:
         """Return the turn that continues a stored answer. Raises `_NotExtended`."""
         if history is None:
             raise _NotExtended("continued", "an answer with a prefill isn't kept")
@@ -326,7 +334,7 @@ class Turns:
         news = ask.messages[history.length :]
         if not news:
             raise _NotExtended("no_news", "expected a message after the last answer")
-        if images != "shown" and any(_marked(message) is not message for message in news):
+        if engine.images != "shown" and _has_images(news):
             raise _NotExtended("media", "the engine has its own image placeholder")
         try:
             kept = shelf.all.find(history, ask.previous)
@@ -353,11 +361,16 @@ class Turns:
         # Render the prompt instead, since rendering reports the error with its position in the conversation.
         except UnrenderError as error:
             raise _NotExtended("messages", str(error)) from error
+        if self.markers == "auto" and turn._has_markers and turn.media and engine.takes_ids == "text":
+            raise _NotExtended("media", "the engine accepts no prompt as token ids with images")
         end = replace(history.end, thoughts=kept.place.thoughts)
         turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
         return turn, Origin(history=replace(history, end=end), reused=len(kept.turn.prompt) + len(kept.text))
 
-    def _rendered(self, ask: Ask) -> Turn:
+    def _rendered(self, ask: Ask, engine: EngineCapabilities) -> Turn:
+        markers: MarkerPolicy = "break" if self.markers == "auto" else self.markers
+        if self.markers == "auto" and engine.takes_ids != "never":
+            markers = "break" if engine.takes_ids == "text" and _has_images(ask.messages) else "encode"
         variables = {"reasoning_effort": ask.effort, **self.variables, "chat_template_kwargs": ask.template}
         try:
             return self.template.prepare(
@@ -368,7 +381,7 @@ class Turns:
                 response_format=ask.response_format,
                 continue_final_message=ask.continues,
                 tool_format=self.tool_format,
-                markers=self.markers,
+                markers=markers,
                 **variables,
             )
         # `tools[0].function: expected …`: the text before the colon is the invalid parameter.
@@ -378,12 +391,14 @@ class Turns:
         except TemplateError as error:
             raise invalid(f"the model's template rejected the conversation: {error}", param="messages") from error
 
-    def _marking(self, ask: Ask, turn: Turn) -> Turn:
+    def _marking(self, ask: Ask, turn: Turn, engine: EngineCapabilities) -> Turn:
         """Return the turn with `IMAGE` in place of each image.
 
         Engines with their own placeholder don't recognize the template's, such as "<|image_pad|>".
         """
-        marked = self._rendered(replace(ask, messages=tuple(map(_marked, ask.messages))))
+        marked = self._rendered(
+            replace(ask, messages=tuple(map(_marked, ask.messages))), replace(engine, takes_ids="never")
+        )
         if marked.prompt.count(IMAGE) != len(turn.media):
             raise invalid("messages: the model's template does not show each image once", param="messages")
         return replace(marked, media=turn.media)
@@ -396,14 +411,14 @@ class Turns:
 
     def _keyed(self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None) -> tuple[Turn, Origin, Hashable | None]:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
-        turn, origin = self._turn(ask, shelf, engine.images)
+        turn, origin = self._turn(ask, shelf, engine)
         _check_media(turn, engine)
         if ask.token_ids and (turn.media or not engine.token_ids):
             what = "with images" if engine.token_ids else "by the engine"
             raise invalid(f"return_token_ids: not supported {what}", param="return_token_ids")
         # Replace images only in rendered prompts, since an extended prompt already contains `IMAGE`.
         if turn.media and engine.images == "marked" and origin.reason:
-            turn = self._marking(ask, turn)
+            turn = self._marking(ask, turn, engine)
         # Measuring a long conversation takes time, so do it here, in the thread that renders the prompt.
         if origin.history is not None:
             origin = replace(origin, weight=weight_of(turn))
@@ -445,6 +460,10 @@ def _marked(message: Any) -> Any:
         return message
     mark = {"type": "text", "text": IMAGE}
     return {**message, "content": [mark if _is_image(part) else part for part in content]}
+
+
+def _has_images(messages: Iterable[Any]) -> bool:
+    return any(_marked(message) is not message for message in messages)
 
 
 def _is_image(part: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from unrender import GrammarError, Turn
 from unrender.examples import example_answer
@@ -31,6 +31,8 @@ class EngineCapabilities:
     logprobs: bool = False
     token_ids: bool = False
     """True if the engine returns the token ids of prompts and answers."""
+    takes_ids: Literal["never", "text", "always"] = "never"
+    """Prompts that may be sent as token ids: all, those without images ("text"), or none."""
     sampling: frozenset[str] = frozenset()
     """Names in `Job.sampling` that have an effect."""
     seed: bool = True

@@ -173,7 +173,9 @@ class VLLM(Completions):
 
         An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
         """
-        return replace(super().capabilities, dialect="structural_tag", images="shown", token_ids=True)
+        return replace(
+            super().capabilities, dialect="structural_tag", images="shown", token_ids=True, takes_ids="always"
+        )
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
@@ -211,13 +213,16 @@ class VLLM(Completions):
         return self._takes_ids
 
     async def _body(self, job: Job) -> dict[str, Any]:
+        as_text, job = job.prompt_ids is None, await self._prompt_ids.guarded(job)
         body = await super()._body(job)
         if job.grammar is not None:
             body["structured_outputs"] = {"structural_tag": job.grammar.text}
-        return body if job.prompt_ids is None else self._with_ids(body, job)
+        if as_text:
+            return body if job.prompt_ids is None else {**body, "prompt": list(job.prompt_ids)}
+        return self._with_ids(body, job)
 
     def _path(self, job: Job) -> str:
-        """Return the path for a job. The completions path accepts neither token ids nor images."""
+        """Return the path for a job. Of older releases, the completions path accepts token ids, too, but no images."""
         return self.path if job.prompt_ids is None else _TOKENS_IN
 
     def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:

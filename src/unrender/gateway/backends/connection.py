@@ -329,8 +329,9 @@ class Said(dict[str, Any]):
     def ids(self, name: str) -> list[int] | None:
         """Return the token ids in the field `name`, or None if it is absent or has other values."""
         found = self.get(name)
-        valid = isinstance(found, list) and all(type(id) is int and 0 <= id < 2**32 for id in found)
-        return found if valid else None
+        # `map` and `min` need no bytecode per id, which matters since this method is called for each token.
+        valid = isinstance(found, list) and {int}.issuperset(map(type, found))
+        return found if valid and (not found or (min(found) >= 0 and max(found) < 2**32)) else None
 
     def given_ids(self, name: str) -> list[int]:
         """Return the token ids in the field `name`. Raises `EngineError` if it is absent or has other values."""
@@ -362,10 +363,10 @@ def event(line: bytes, where: str) -> Said | None:
 
     Raises `EngineError` if the data is not an object or reports an error.
     """
-    if line.startswith(b"error:"):  # llama-server's form
-        raise EngineError(_reason(line[6:]), where=where)
-    # Skip lines without data, such as `: ping` and `event: message`.
     if not line.startswith(b"data:"):
+        if line.startswith(b"error:"):  # llama-server's form
+            raise EngineError(_reason(line[6:]), where=where)
+        # Skip lines without data, such as `: ping` and `event: message`.
         return Said({}, where)
     # "data:{…}" and "data: {…}" are equivalent, and engines use both.
     data = line[5:].strip()

@@ -59,14 +59,20 @@ class LlamaServer(HttpEngine):
         self._process = process
         self._bos: str | None = None
         """BOS token that the engine adds to every prompt; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of, strips_stop=True)
+        self._prompt_ids = PromptIds(self._tokens_of, start=self._start_of, strips_stop=True)
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """Features of llama-server, including lazy GBNF grammars."""
         sampling = frozenset(LLAMA_SAMPLING)
         return EngineCapabilities(
-            dialect="gbnf", lazy=True, logprobs=True, token_ids=True, sampling=sampling, images="marked"
+            dialect="gbnf",
+            lazy=True,
+            logprobs=True,
+            token_ids=True,
+            takes_ids="text",
+            sampling=sampling,
+            images="marked",
         )
 
     def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
@@ -105,8 +111,11 @@ class LlamaServer(HttpEngine):
         return read
 
     def _piece(self, data: Said, top: int | None) -> Piece:
-        text, listed = data.text("content"), [] if top is None else data.listed("completion_probabilities")
-        logprobs = tuple([token for item in listed for token in _token(item, top or 0)])
+        text = data.text("content")
+        logprobs: tuple[dict[str, Any], ...] = ()
+        if top is not None:
+            listed = data.listed("completion_probabilities")
+            logprobs = tuple([token for item in listed for token in _token(item, top)])
         if not data.get("stop"):
             ids = data.ids("tokens")
             return Piece(text, int(bool(text)) if ids is None else len(ids), None, None, logprobs, ids=tuple(ids or ()))
@@ -138,7 +147,13 @@ class LlamaServer(HttpEngine):
         """Return the ids of a text. Raises `EngineError` for an invalid response."""
         return (await self._query("/tokenize", {"content": text, "add_special": False})).given_ids("tokens")
 
+    async def _start_of(self, prompt: str) -> list[int]:
+        """Return the ids of the start of a prompt, with the BOS token that the engine adds."""
+        body = {"content": await self._prompt(prompt), "add_special": True}
+        return (await self._query("/tokenize", body)).given_ids("tokens")
+
     async def _body(self, job: Job) -> dict[str, Any]:
+        job = await self._prompt_ids.guarded(job)
         prompt: Any = await self._prompt(job.turn.prompt) if job.prompt_ids is None else job.prompt_ids
         if job.turn.media:
             # Use the server's own placeholder for images, a random text that is chosen at startup. Older servers use a fixed one.

@@ -3,16 +3,21 @@
 Strategy: the ids of a finished answer are stored under a digest of its prompt and its text. A later prompt that starts with exactly this
 text reuses the ids, and only the rest is encoded. The rest is encoded after a special token, so that no tokenizer adds a space. Rule: if no
 ids can be reused, the entire prompt is encoded, so the ids always decode to the prompt.
+
+If a message contains a marker of the template, the prompt is split inside that marker, and the parts are encoded in one request, with a
+special token between them. So the marker becomes ordinary tokens.
 """
 
 from __future__ import annotations
 
+import asyncio
 from array import array
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import accumulate
 
 from unrender import Turn
 from unrender.gateway.backends.backend import EngineError, Job, Piece
@@ -25,6 +30,7 @@ _SIZE = 4
 class PromptIds:
     """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS.
 
+    `start` returns the ids of the start of a prompt, with the BOS that the engine adds to prompts; by default, none is added.
     `strips_stop` is True for an engine that removes the stop string from the text, but not from the ids.
     """
 
@@ -32,15 +38,17 @@ class PromptIds:
         self,
         tokenize: Callable[[str], Awaitable[list[int]]],
         *,
+        start: Callable[[str], Awaitable[list[int]]] | None = None,
         most: int = MAX_FILE // _SIZE,
         strips_stop: bool = False,
     ) -> None:
         self._tokenize = tokenize
+        self._start = start or tokenize
         self._strips_stop = strips_stop
         self._most = most
         self._count = 0
         self._kept: OrderedDict[bytes, array[int]] = OrderedDict()
-        """Ids by the digest of their text, ordered by last use."""
+        """Ids by the digest of their prompt's parts, ordered by last use."""
         self._single: dict[str, int | None] = {}
         """Id of each text that is a single token; None for a text of several tokens."""
 
@@ -68,18 +76,33 @@ class PromptIds:
         if finished and ids:
             await self.keep(job.turn, prompt, "".join(texts), ids)
 
+    async def guarded(self, job: Job) -> Job:
+        """Return the job with the prompt's ids if a message contains a marker of the template. Any other prompt is sent as text."""
+        takes = job.prompt_ids is None and job.turn._has_markers and not job.turn.media
+        return replace(job, prompt_ids=await self.of(job.turn)) if takes else job
+
     async def of(self, turn: Turn) -> list[int]:
         """Return the ids of a turn's prompt."""
+        parts = await _parts(turn)
         appended = "".join(piece.text for piece in turn.appended)
         if appended and turn.prompt.endswith(appended):
-            key = _digest(turn.prompt.removesuffix(appended))
+            earlier, added = _split(parts, len(turn.prompt) - len(appended))
+            key = _digest(earlier)
             before = self._kept.get(key)
             if before is not None:
                 self._kept.move_to_end(key)
-                added = await self._continuation(turn, appended)
-                if added is not None:
-                    return [*before, *added]
-        return await self._tokenize(turn.prompt)
+                anchor = await self._anchor(turn)
+                ids = anchor and await self._joined(anchor, ["", *added])
+                if ids:
+                    return [*before, *ids]
+        # If none of the markers is a single token, messages can't contain special tokens.
+        anchor = await self._anchor(turn) if len(parts) > 1 else None
+        if anchor is None:
+            return await self._start(turn.prompt)
+        ids = await self._joined(anchor, parts)
+        if ids is None:
+            raise EngineError(f"the engine's tokenizer doesn't always encode {anchor[0]!r} as one token")
+        return ids
 
     async def special(self, turn: Turn) -> dict[int, str]:
         """Return the turn's markers and stop strings that are a single token, by token id."""
@@ -95,21 +118,38 @@ class PromptIds:
             return
         if self._strips_stop and None in last.values() and ids[-1] not in await self.special(turn):
             return
-        key = _digest(turn.prompt + text)
+        *parts, end = await _parts(turn)
+        key = _digest([*parts, end + text])
         self._count -= len(self._kept.pop(key, ()))
         self._kept[key] = array("I", [*prompt, *ids])
         self._count += len(self._kept[key])
         while self._count > self._most:
             self._count -= len(self._kept.popitem(last=False)[1])
 
-    async def _continuation(self, turn: Turn, text: str) -> list[int] | None:
-        """Return the ids of `text` as a continuation. Returns None if the turn has no special token that can precede the text."""
-        for anchor in (*turn.preserved_tokens, *turn.stop):
-            first = await self._id(anchor)
-            if first is not None:
-                ids = await self._tokenize(anchor + text)
-                return ids[1:] if ids[:1] == [first] else None
+    async def _anchor(self, turn: Turn) -> tuple[str, int] | None:
+        """Return a special token that can separate parts of a prompt, and its id. Returns None if the turn has none."""
+        for text in (*turn.preserved_tokens, *turn.stop):
+            id = await self._id(text)
+            if id is not None:
+                return text, id
         return None
+
+    async def _joined(self, anchor: tuple[str, int], parts: Sequence[str]) -> list[int] | None:
+        """Return the ids of parts that are encoded one by one, after the first, which may be empty. Only one request is sent.
+
+        Returns None if the anchor isn't always a token.
+        """
+        text, token = anchor
+        ids = await (self._start if parts[0] else self._tokenize)(text.join(parts))
+        if parts[0] == "" and parts[2:] == []:
+            return ids[1:] if ids[:1] == [token] else None
+        # The parts may contain the anchor, too: the template's own text does.
+        places = [at for at, one in enumerate(ids) if one == token]
+        between = [count - 1 for count in accumulate(part.count(text) + 1 for part in parts)]
+        if len(places) != between.pop():
+            return None
+        removed = {places[at] for at in between}
+        return [one for at, one in enumerate(ids) if at not in removed]
 
     async def _id(self, text: str) -> int | None:
         if text not in self._single:
@@ -118,5 +158,24 @@ class PromptIds:
         return self._single[text]
 
 
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+async def _parts(turn: Turn) -> list[str]:
+    """Return the parts of a prompt that are encoded one by one. Finding them may render the conversation, so use a thread."""
+    return await asyncio.to_thread(turn._parts) if turn._has_markers else [turn.prompt]
+
+
+def _split(parts: Sequence[str], at: int) -> tuple[list[str], list[str]]:
+    """Split the parts of a prompt at a position of the prompt."""
+    starts = [0, *accumulate(map(len, parts))]
+    before = [part[: at - start] for part, start in zip(parts, starts, strict=False) if start < at]
+    return before, [
+        part[max(at - start, 0) :] for part, start in zip(parts, starts, strict=False) if start + len(part) > at
+    ]
+
+
+def _digest(parts: Iterable[str]) -> bytes:
+    # The same text can be a conversation, and a single message that forges this conversation. These have different parts.
+    found = blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode(errors="surrogatepass")
+        found.update(len(data).to_bytes(8) + data)
+    return found.digest()

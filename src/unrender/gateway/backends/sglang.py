@@ -7,6 +7,7 @@ from typing import Any
 
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import SHOWN, Connection, HttpEngine, Reader, Said, event, score
+from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
 
 _SAMPLING = frozenset(
@@ -23,13 +24,16 @@ class SGLang(HttpEngine):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
+        self._prompt_ids = PromptIds(self._tokens_of, start=self._start_of)
         self._incremental: bool | None = None
         """True if each frame contains only new text; None before the first request."""
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """Features of SGLang, including structural tags and log probabilities."""
-        return EngineCapabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown")
+        return EngineCapabilities(
+            dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown", takes_ids="text"
+        )
 
     def _reader(self, job: Job) -> Reader:
         tokens = length = 0
@@ -71,7 +75,7 @@ class SGLang(HttpEngine):
                     raise
                 info = {}
             self._incremental = isinstance(info, dict) and bool(info.get("incremental_streaming_output"))
-        return request_body(job)
+        return request_body(await self._prompt_ids.guarded(job))
 
     async def context(self) -> int | None:
         """Return the context size in the server's settings."""
@@ -81,11 +85,21 @@ class SGLang(HttpEngine):
     async def count(self, text: str) -> int | None:
         """Return the engine's token count, or None if the engine is too old to count tokens."""
         try:
-            return (await self._query("/tokenize", {"prompt": text, "add_special_tokens": False})).number("count")
+            return (await self._tokenized(text)).number("count")
         except EngineError as error:
             if error.status is None:
                 raise
             return None
+
+    async def _tokenized(self, text: str, *, bos: bool = False) -> Said:
+        return await self._query("/tokenize", {"prompt": text, "add_special_tokens": bos})
+
+    async def _tokens_of(self, text: str) -> list[int]:
+        return (await self._tokenized(text)).given_ids("tokens")
+
+    async def _start_of(self, prompt: str) -> list[int]:
+        """Return the ids of the start of a prompt. As in prompts that are sent as text, the engine adds its BOS token."""
+        return (await self._tokenized(prompt, bos=True)).given_ids("tokens")
 
 
 def request_body(job: Job) -> dict[str, Any]:
@@ -101,7 +115,8 @@ def request_body(job: Job) -> dict[str, Any]:
         parameters["sampling_seed"] = job.seed
     if job.grammar is not None:
         parameters["structural_tag"] = job.grammar.text
-    body = {"text": job.turn.prompt, "sampling_params": parameters, "stream": True, "rid": job.request_id}
+    prompt = {"text": job.turn.prompt} if job.prompt_ids is None else {"input_ids": list(job.prompt_ids)}
+    body = {**prompt, "sampling_params": parameters, "stream": True, "rid": job.request_id}
     if job.turn.media:
         body["image_data"] = [medium.data for medium in job.turn.media]
     if job.logprobs is not None:

@@ -28,21 +28,30 @@ class EventStream:
         """True once the status has been sent. Later errors are sent as events."""
         self._send = send
         self._headers = headers
-        # Only one task sends at a time, so that a frame and a ping don't interrupt each other.
-        self._sending = asyncio.Lock()
+        self._sending = False
+        """True while a frame is being sent. Then the connection needs no ping."""
+        self._pinging: asyncio.Event | None = None
+        """Set when the ping that is being sent has been sent; None if none is."""
         self._last = time.monotonic()
         self._pings = asyncio.create_task(self._keep_open(ping, interval))
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame. Returns once the server has accepted the frame."""
-        async with self._sending:
+        """Send a frame. Returns once the server has accepted the frame. Only one task may call this method."""
+        # A frame and a ping must not interrupt each other. A lock would cost as much per frame as the rest of this method.
+        if self._pinging is not None:
+            await self._pinging.wait()
+        self._sending = True
+        try:
             await self._write(frame)
+        finally:
+            self._sending = False
 
     async def end(self, frame: bytes = b"") -> None:
         """Send the last frame and end the response."""
-        async with self._sending:
-            self.close()
-            await self._write(frame, more=False)
+        if self._pinging is not None:
+            await self._pinging.wait()
+        self.close()
+        await self._write(frame, more=False)
 
     def close(self) -> None:
         """Stop the pings. Call this method after every response, even a failed one."""
@@ -60,5 +69,10 @@ class EventStream:
             # The minimum keeps the loop from spinning while a slow client delays a frame.
             await asyncio.sleep(max(self._last + interval - time.monotonic(), interval / 10))
             # No ping is needed during a delayed frame, since the connection isn't silent.
-            if time.monotonic() - self._last >= interval and not self._sending.locked():
-                await self.send(ping)
+            if time.monotonic() - self._last >= interval and not self._sending:
+                self._pinging = asyncio.Event()
+                try:
+                    await self._write(ping)
+                finally:
+                    self._pinging.set()
+                    self._pinging = None

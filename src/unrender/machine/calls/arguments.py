@@ -15,13 +15,13 @@ from unrender.format import Slot, Strings, Typing
 from unrender.limits import MAX_NAME
 from unrender.machine.calls.cursor import NAME_END, Cursor, Steps
 from unrender.machine.frames import CallState
-from unrender.machine.instructions import SPACE, shared_length
+from unrender.machine.instructions import shared_length
 from unrender.machine.interpreter import OR
 from unrender.nodes import Role
 from unrender.values.coercion import STRING, agreed
 from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.doubts import CDATA_END, CDATA_START, Doubts, leaves_open
-from unrender.values.finder import Finder, end_of
+from unrender.values.finder import SPACE, Finder, end_of
 from unrender.values.json_text import escape
 from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.notations import notation_of
@@ -242,14 +242,8 @@ class ArgumentReader(Cursor):
                 yield
             else:
                 break
-        odd = call.types.odd
-        declared: int | None = NOT_HERE
-        while odd:
-            declared = odd.end_at(machine.buffer, machine.at, view.stops, final=machine.final)
-            if declared is not None:
-                break
-            yield
-        if declared is not None and declared != NOT_HERE:
+        declared = yield from self.declared(call.types.odd, view.stops)
+        if declared != NOT_HERE:
             call.key = machine.buffer[machine.at : declared]
             machine.take(Role.NAME, declared)
             return
@@ -400,7 +394,7 @@ class ArgumentReader(Cursor):
                 repairs=machine.policy.repair != "none",
                 textual=self._may_be_text(call),
             )
-        if view.tags:
+        if view.tags and doubt:
             return XmlScanner(view.tags, call.key, call.types, doubt)
         match codec.strings:
             case Strings.RAW:

@@ -9,6 +9,7 @@ Rule: whitespace inside and between literals is flexible. Next to raw values, on
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from unrender.answer.literals import without_fences
 from unrender.answer.nodes import Element, Marker, literal_of
@@ -29,12 +30,12 @@ from unrender.machine.call_events import (
 from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Failed, Left, Steps
 from unrender.machine.calls.damaged import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
-from unrender.machine.instructions import SPACE, tool_at
+from unrender.machine.instructions import tool_at
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.quotation import Quotation, going_on
 from unrender.machine.restart import Restart
 from unrender.nodes import Role
-from unrender.values.finder import Finder, end_of
+from unrender.values.finder import SPACE, Finder, end_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,9 @@ class ReadCalls:
     """For an empty call: the address at which execution continues."""
 
     def step(self, machine: Machine) -> bool:
-        run = machine.restart.run if machine.restart else None
-        if run is None:
-            reader = _RunReader(machine, self.view, recover=self.addresses.tail, addresses=self.addresses)
-            run = reader.run(self)
-            machine.restart = Restart.of(machine, reader, run)
+        around = self.addresses
+        begin = partial(_RunReader, machine, self.view, recover=around.tail, addresses=around, begin=self)
+        run = Restart.running(machine, begin)
         try:
             next(run)
         except (Left, StopIteration) as left:
@@ -80,8 +79,10 @@ class ReadCalls:
 class _RunReader(TailReader):
     """Reads a run of calls."""
 
-    def run(self, begin: ReadCalls) -> Steps[None]:
-        machine = self.machine
+    begin: ReadCalls
+
+    def run(self) -> Steps[None]:
+        machine, begin = self.machine, self.begin
         machine.loose |= begin.loose
         for marker in begin.markers:
             yield from self.marker(marker)

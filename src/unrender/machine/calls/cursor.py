@@ -24,7 +24,7 @@ from unrender.machine.call_events import name_call, name_meant, unoffered
 from unrender.machine.instructions import FENCE, take_space, undecided
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
-from unrender.values.declared import NOT_HERE, odd_names
+from unrender.values.declared import NOT_HERE, OddNames, odd_names
 from unrender.values.finder import Finder, end_of
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner
 
@@ -145,20 +145,24 @@ class Cursor:
 
     # Names and other words.
 
+    def declared(self, odd: OddNames, stops: Finder, ends: re.Pattern[str] | None = None) -> Steps[int]:
+        """Return the end of a declared name that isn't a plain word, or `NOT_HERE`. The name isn't consumed."""
+        machine = self.machine
+        while odd:
+            end = odd.end_at(machine.buffer, machine.at, stops, final=machine.final, ends=ends)
+            if end is not None:
+                return end
+            yield
+        return NOT_HERE
+
     def name(self, stops: Finder) -> Steps[None]:
         """Consume the tool name, which ends at one of `stops` or at whitespace."""
         machine = self.machine
-        odd = odd_names(machine.request._tool_names)
-        declared: int | None = NOT_HERE
         # Declared names may contain spaces, such as `get weather`, so try them before words.
-        while odd:
-            declared = odd.end_at(machine.buffer, machine.at, stops, final=machine.final, ends=NAME_END)
-            if declared is not None:
-                break
-            yield
+        declared = yield from self.declared(odd_names(machine.request._tool_names), stops, NAME_END)
         while True:
             machine.steps += 1
-            ends = self._word_ends(stops) if declared == NOT_HERE or declared is None else [declared]
+            ends = self._word_ends(stops) if declared == NOT_HERE else [declared]
             if ends is not None and self._named(ends):
                 return
             if ends is not None and not self._further(ends):

@@ -22,9 +22,8 @@ from unrender.machine.events import Malformed
 from unrender.messages.wire import Request
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
-from unrender.values.finder import end_of
+from unrender.values.finder import SPACE, end_of
 
-_SPACE = re.compile(r"\s*")
 _QUOTES = re.compile(r"[\"'\s]*")
 _QUOTE = re.compile(r"[\"']?")
 _TAG_END = re.compile(r"[\"']?\s*>")
@@ -112,7 +111,7 @@ class DamagedReader(ObjectReader):
         return self.machine.base + at + sum(shift for begin, shift in self.edits if begin <= at)
 
     def after_space(self, at: int) -> int:
-        return end_of(_SPACE, self.text, at, at + MAX_BLANK)
+        return end_of(SPACE, self.text, at, at + MAX_BLANK)
 
     # Markers.
 

@@ -32,12 +32,12 @@ from unrender.machine.calls.envelope import ObjectReader
 from unrender.machine.calls.mending import mend
 from unrender.machine.events import Malformed
 from unrender.machine.frames import CallState
-from unrender.machine.instructions import SPACE, shared_length, tool_at, undecided
+from unrender.machine.instructions import shared_length, tool_at, undecided
 from unrender.machine.interpreter import OR
 from unrender.machine.quotation import Quotation, going_on
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
-from unrender.values.finder import end_of
+from unrender.values.finder import SPACE, end_of
 
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """Matches a closing tag, or a prefix of one."""

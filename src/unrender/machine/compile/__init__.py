@@ -1,7 +1,7 @@
 """Compiles an answer tree (`answer.nodes`) into a program: a tuple of instructions, each with its address.
 
-Read `program` first: it compiles free text, with tables of the markers that interrupt the text. `calls` compiles the straight-line code for
-calls: the start and end of a run of calls, and each argument. `combinators` compiles handwritten grammars.
+Read `program` first: it compiles free text, with tables of the markers that interrupt the text. Calls and handwritten grammars become one
+instruction each, which reads them with a coroutine. `combinators` prepares handwritten grammars for it.
 
 Rules: a program depends on the format and the request. Programs don't depend on the tools, unless only a tool's name identifies a call.
 Therefore, programs are compiled once and shared. Whitespace inside and between markers is flexible, but it must match exactly next to raw

@@ -1,28 +1,26 @@
-"""Compiles handwritten grammars into programs for the machine.
+"""Compiles handwritten grammars into programs of one instruction, which reads the whole answer.
 
-Strategy: emit straight-line code for each node, and one subroutine for each rule. Options that the next character excludes are never tried.
-Therefore, a choice buffers text only if its options start with the same characters.
+Strategy: everything that doesn't depend on the text is computed once for each node. Options that the next character excludes are never
+tried. Therefore, a choice buffers text only if its options start with the same characters.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from dataclasses import replace
 
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar.handmade import check_references, stopped_at
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
-from unrender.machine import control, instructions
-from unrender.machine.compile import Code
 from unrender.machine.frames import IN_CALLS
-from unrender.machine.interpreter import Instruction, Program
+from unrender.machine.grammar_reader import GrammarPart, ReadGrammar
+from unrender.machine.interpreter import Program
+from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
 
 _STRICT = LiteralStyle(strict=True)
-_PYTHON = LiteralStyle()
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
@@ -46,26 +44,15 @@ def _compiled(grammar: nodes.Grammar, ends: tuple[str, ...]) -> Program:
     known = starts_of(grammar.rules)
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
-    compiler = _Compiler(known, has_ids)
-    code = compiler.code
-    begin = code.reserve()
-    compiler.node(grammar.root)
-    rest = nodes.Tag(nodes.Role.CONTENT, nodes.Until(ends))
+    rest: nodes.Node = nodes.Tag(nodes.Role.CONTENT, nodes.Until(ends))
+    answer = [grammar.root, nodes.End()]
     if ends:
-        compiler.node(nodes.Repeat(_end_of_turn(ends)))
-    code.emit(instructions.Look(ends=True), instructions.Halt())
-    text = code.emit(control.BreakOff())
-    compiler.node(nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((_end_of_turn(ends), rest))))) if ends else rest)
-    code.emit(instructions.Halt())
-    code.put(begin, instructions.Commit(text))
-    rules = {}
-    for name, node in grammar.rules.items():
-        rules[name] = compiler.node(node)
-        code.emit(control.Subroutine())
-    # Rules may refer to each other, so their addresses are known only after all rules are compiled.
-    for at, rule in compiler.entered:
-        code.put(at, control.Subroutine(rules[rule]))
-    return code.finished()
+        turn_end = _end_of_turn(ends)
+        answer.insert(1, nodes.Repeat(turn_end))
+        rest = nodes.Sequence((rest, nodes.Repeat(nodes.Sequence((turn_end, rest)))))
+    parts = tuple(_part(node, known) for node in answer)
+    rules = {name: _part(node, known) for name, node in grammar.rules.items()}
+    return (ReadGrammar(parts, _part(rest, known), rules, has_ids),)
 
 
 def _end_of_turn(ends: tuple[str, ...]) -> nodes.Node:
@@ -105,114 +92,39 @@ def _inside(around: nodes.Role | None) -> str:
     return "outside of any tag" if around is None else f"inside {around.value!r}"
 
 
-@dataclass(slots=True)
-class _Compiler:
-    known: Mapping[str, Start]
-    has_ids: bool
-    code: Code = field(default_factory=Code)
-    entered: list[tuple[int, str]] = field(default_factory=list)
-    """Addresses at which rules are called, with the names of the rules."""
-
-    def node(self, node: nodes.Node) -> int:  # noqa: C901 -- a table, by kind of node
-        """Emit the code for `node`, and return its address."""
-        at = len(self.code)
-        match node:
-            case nodes.Literal(text):
-                self.code.emit(instructions.Lit(text))
-            case nodes.Layout():
-                self.code.emit(instructions.Space())
-            case nodes.Chars():
-                self._chars(node)
-            case nodes.Until(stops):
-                self.code.emit(control.UpTo.first_of(stops))
-            case nodes.Sequence(parts):
-                for part in parts:
-                    self.node(part)
-            case nodes.Choice(options):
-                self._choice(options)
-            case nodes.Optional(inner):
-                self._choice((inner, nodes.Literal("")))
-            case nodes.Repeat():
-                self._repeat(node)
-            case nodes.Ref(name):
-                self.entered.append((self.code.reserve(), name))
-            case nodes.Peek() | nodes.Negate() | nodes.Atomic():
-                self._look(node)
-            case nodes.Tag(role, inner):
-                self.code.emit(control.Tagged(role))
-                self.node(inner)
-                self.code.emit(control.Tagged(role, ends=True, waits=self.has_ids))
-            case nodes.Cut():
-                self.code.emit(instructions.Commit())
-            case nodes.End():
-                self.code.emit(instructions.Look(ends=True))
-            case nodes.Mark():
-                pass
-            case nodes.JsonValue() | nodes.PythonValue() | nodes.Quoted():
-                self.code.emit(_value(node))
-            case nodes.AnswerPart():
-                start_of(node, self.known)  # raises `GrammarError`: not allowed in a handwritten grammar
-            case _:
-                assert_never(node)
-        return at
-
-    def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
-        """Emit the code for a lookahead or an atom."""
-        # The code consists of `Try`, the inner node, the end of the inner node, and the code for a failed match.
-        said, head = _wanted_by(node.node), self.code.reserve()
-        body, last = self.node(node.node), self.code.reserve()
-        if isinstance(node, nodes.Negate):
-            self.code.put(last, control.Chosen(self.code.emit(control.Try((), f"anything but {said}")), again=True))
-            otherwise = self.code.emit(control.Chosen(len(self.code) + 1))
-        else:
-            otherwise = self.code.emit(control.Try((), said))
-            self.code.put(last, control.Chosen(len(self.code), again=isinstance(node, nodes.Peek)))
-        self.code.put(head, control.Try(((None, body), (None, otherwise)), said, holds=True))
-
-    def _chars(self, node: nodes.Chars) -> None:
-        most = control.UNLIMITED if node.maximum is None else node.maximum
-        ranges = ranges_of(node)
-        characters = class_of(ranges) if ranges else "(?!)"
-        self.code.emit(control.CharRun(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node)))
-
-    def _choice(self, options: tuple[nodes.Node, ...]) -> None:
-        head = self.code.reserve()
-        ends: list[int] = []
-        table: list[tuple[control.OptionGuard, int]] = []
-        for option in options:
-            # The next character usually excludes all options but one. The remaining option needs no backtracking point.
-            guard = start_of(option, self.known).pattern()
-            table.append((guard, self.node(option)))
-            ends.append(self.code.reserve())
-        for end in ends:
-            self.code.put(end, control.Chosen(len(self.code)))
-        wanted = " or ".join(dict.fromkeys(map(_wanted_by, options)))
-        self.code.put(head, control.Try(tuple(table), wanted, any(guard is not None for guard, _ in table)))
-
-    def _repeat(self, node: nodes.Repeat) -> None:
-        head = self.code.reserve()
-        # If there is no separator, use an empty one, so that all loops have the same structure. The empty separator costs one step.
-        separator = node.separator if node.separator is not None else nodes.Literal("")
-        # The first round starts at `first`, and later rounds at the separator.
-        later = self.node(separator)
-        first = self.node(node.node)
-        once = start_of(node.node, self.known)
-        guards = (once.pattern(), start_of(separator, self.known).then(once).pattern())
-        most = control.UNLIMITED if node.maximum is None else node.maximum
-        loop = control.Loop(node.minimum, most, guards, (first, later), len(self.code) + 1)
-        self.code.put(head, loop)
-        self.code.emit(replace(loop, ends=True))
-
-
-def _value(node: nodes.JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:
-    """Return the instruction for a JSON value, Python value or string."""
+def _part(node: nodes.Node, known: Mapping[str, Start]) -> GrammarPart:
+    """Return a node with what its reader needs to know. Raises `GrammarError` for a node that handwritten grammars can't contain."""
+    if isinstance(node, nodes.Optional):
+        node = nodes.Choice((node.node, nodes.EMPTY))
+    inner, wanted = tuple(_part(child, known) for child in nodes.children(node)), _wanted_by(node)
+    part = GrammarPart(node, inner, wanted)
     match node:
+        case nodes.Chars():
+            ranges = ranges_of(node)
+            return replace(part, reads=re.compile(f"(?:{class_of(ranges) if ranges else '(?!)'})*"))
+        case nodes.Until(stops):
+            return replace(part, reads=Finder(stops))
+        case nodes.Choice(options):
+            # The next character usually excludes all options but one. The remaining option needs no backtracking point.
+            guards = tuple(start_of(option, known).pattern() for option in options)
+            return replace(part, guards=guards, wanted=" or ".join(dict.fromkeys(map(_wanted_by, options))))
+        case nodes.Repeat():
+            once = start_of(node.node, known)
+            later = start_of(node.separator, known).then(once) if node.separator is not None else once
+            return replace(part, guards=(once.pattern(), later.pattern()))
+        case nodes.Negate(body):
+            return replace(part, wanted=f"anything but {_wanted_by(body)}")
+        case nodes.Peek(body) | nodes.Atomic(body):
+            return replace(part, wanted=_wanted_by(body))
         case nodes.JsonValue():
-            return control.Value(_STRICT, "a JSON value")
+            return replace(part, reads=_STRICT)
         case nodes.PythonValue():
-            return control.Value(_PYTHON, "a Python value")
+            return replace(part, reads=LiteralStyle())
         case nodes.Quoted(quote):
-            return control.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote)
+            return replace(part, reads=_STRICT if quote == '"' else LiteralStyle(), wanted=f"a string in {quote}")
+        case nodes.AnswerPart():
+            start_of(node, known)  # raises `GrammarError`: not allowed in a handwritten grammar
+    return part
 
 
 def _wanted_by(node: nodes.Node) -> str:
@@ -233,6 +145,8 @@ def _wanted_by(node: nodes.Node) -> str:
             return rule
         case nodes.JsonValue():
             return "a JSON value"
+        case nodes.PythonValue():
+            return "a Python value"
         case nodes.End():
             return "the end of the output"
         case nodes.Leaf() | nodes.Sequence() | nodes.Peek() | nodes.Negate():

@@ -35,7 +35,7 @@ from unrender.machine.instructions import (
     Unsure,
 )
 from unrender.machine.interpreter import Instruction, Program
-from unrender.machine.thoughts import CloseThought, CloseUnopened, EndTurn, MayThink, Mention, OpenThought
+from unrender.machine.thoughts import CloseThought, CloseUnopened, EndTurn, Mention, OpenThought
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
 
@@ -168,7 +168,7 @@ class _Compiler:
     def _after_end(self) -> int:
         """Emit the code after an end of turn, which consumes whitespace and the header of another turn."""
         target = self._after_headers(self.tree.headers, self.begins) if self.tree.headers else self.begins
-        return self.code.emit(MayThink(), Space(kept=True), Jump(target))
+        return self.code.emit(Space(kept=True), Jump(target, thinks=True))
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
         return _Hub(role, self.code.reserve(), self.code.emit(halt))
@@ -341,7 +341,7 @@ class _Compiler:
                     if marker.core in dropped:
                         self._unopened(hub, Marker(marker.text + part.joint))
         for marker in self.tree.dropped:
-            self._silent(hub, marker, self.code.emit(MayThink(), Jump(self.answer)))
+            self._silent(hub, marker, self.code.emit(Jump(self.answer, thinks=True)))
         for marker in self.tree.joints:
             # A joint is dropped at the start of content. Directly before a call, the joint is part of the call.
             self._opens(marker, self.answer)
@@ -441,7 +441,7 @@ class _Compiler:
     def _said(self, hub: _Hub, said: ContentPart, entries: list[_Entry]) -> None:
         for marker in said.open.spelled:
             if holds_token(marker.core):
-                self._marker(hub, marker, self.code.emit(MayThink(thinks=False), Jump(hub.at)))
+                self._marker(hub, marker, self.code.emit(Jump(hub.at, thinks=False)))
             else:
                 self._opens(marker, hub.at)
         for marker in said.close.spelled:
@@ -456,11 +456,9 @@ class _Compiler:
     def _opens(self, marker: Marker, target: int, role: Role = Role.MARKER) -> None:
         """Emit the code for words that start a part. The words count only where a part may start."""
         finder = Finder((marker.core,), (marker.core,) if marker.guarded else ())
-        may_start = (MayThink(required=True),) if role is Role.REASONING else ()
-        at = self.code.emit(
-            *(*may_start, Space(), Look(finder), Commit(), Lit(marker.core, role), Space(marker.after, role)),
-            Jump(target),
-        )
+        here = Look(finder, thinks=role is Role.REASONING)
+        word = Lit(marker.core, role), Space(marker.after, role)
+        at = self.code.emit(Space(), here, Commit(), *word, Jump(target))
         self.opening.setdefault(marker.core, at)
 
     def _before_calls(self, hub: _Hub, joint: Marker, entries: list[_Entry]) -> None:

@@ -355,7 +355,7 @@ def test_log_probabilities_take_one_form():
 
 @each_kind
 def test_client_gets_the_engines_answer(kind):
-    """OpenAI's client gets the engine's text and counts, and a broken engine is a 502."""
+    """OpenAI's client gets the engine's text and counts, and a broken engine becomes status 502."""
 
     async def answered(backend, engine):
         application = served(backend)

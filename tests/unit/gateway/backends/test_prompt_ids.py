@@ -168,7 +168,7 @@ def test_server_without_it_completes_text(schema):
 
 
 def test_leaving_closes_the_connection():
-    """Leaving an answer closes the connection, so that vLLM stops generating."""
+    """Abandoning an answer closes the connection, so that vLLM stops generating."""
     first = events(frame(150_000, "It "), done=False)
 
     async def act(backend, server):

@@ -158,3 +158,9 @@ def test_openai_client_raises_its_own_errors():
     """OpenAI's client raises its own exception for the error."""
     with pytest.raises(openai.NotFoundError, match="expected one of"):
         openai_of(served()).chat.completions.create(model="other", messages=HELLO)
+
+
+def test_list_of_too_many_stops_is_told_as_such():
+    """The error for a long list of stop strings names its limit. It isn't the error that a list is no text."""
+    with pytest.raises(openai.BadRequestError, match=r"stop: expected at most \d+ items"):
+        openai_of(served(Told("Hi"))).chat.completions.create(model="m", messages=HELLO, stop=["a"] * 10_000)
