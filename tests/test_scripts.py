@@ -19,7 +19,6 @@ from types import ModuleType
 
 import environment
 import fetch
-import markup
 import mutants
 import mutating
 import pytest
@@ -122,7 +121,7 @@ def test_table_replaces_the_one_before() -> None:
     """A table replaces the previous text between the marks of the page."""
     page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
 
-    assert markup.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
+    assert environment.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
 
 
 def test_every_task_names_what_is_there() -> None:
