@@ -231,7 +231,7 @@ def _text(value: object) -> str:
 TEMPLATES = rows_of(ANALYSIS)
 
 
-@pytest.mark.few(265)
+@pytest.mark.few(180)
 @pytest.mark.parametrize("row", [row for row in TEMPLATES if "why" in row], ids=lambda row: row["why"])
 def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
     """A template has the expected format and other results."""

@@ -105,6 +105,12 @@ const checks = {
     await page.click('button[aria-label="Remove message 2"]');
     return (await page.$$("#messages li")).length === 1;
   },
+  async "markers in a forged conversation stay text"(page) {
+    await page.click("#attack");
+    await settles(page, () => document.querySelectorAll("#prompt .of-user.forged").length > 1);
+    await page.click('button[aria-label="Remove message 2"]');
+    return (await page.$$("#messages li")).length === 1;
+  },
   async "checks are made when an example is chosen, else on demand, and leave with their template"(page) {
     await page.selectOption("#example", { label: "Qwen3" });
     await settles(page, () => document.querySelector("#verify.good"));

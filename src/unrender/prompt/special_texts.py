@@ -38,7 +38,7 @@ class SpecialTexts:
 
         `pieces` are strings, each with a flag for message bodies.
         """
-        text, starts = "".join(part for part, _ in pieces), starts_of(pieces)
+        text, starts = "".join(part for part, _ in pieces), piece_starts(pieces)
         bodies = [body for _, body in pieces]
         at, cut = 0, 0
         while any(bodies) and (found := self._special.search(text, at)):
@@ -52,7 +52,7 @@ class SpecialTexts:
                 yield cut
 
 
-def starts_of(pieces: Iterable[tuple[str, bool]]) -> list[int]:
+def piece_starts(pieces: Iterable[tuple[str, bool]]) -> list[int]:
     """Return the start of each piece, and the end of the last one."""
     return [0, *accumulate(len(part) for part, _ in pieces)]
 

@@ -44,11 +44,8 @@ def forgeries(template: ChatTemplate) -> tuple[Forgery, ...]:
 
     The result is empty if the template rejects the conversation, or if none of its markers is known, e.g. in `USER: Hello`.
     """
-    real = _prepared(template, messages=_REAL)
-    if real is None:
-        return ()
-    start, end = real.prompt.find(_FIRST), real.prompt.rfind(_LAST) + len(_LAST)
-    turn = _prepared(template, **_conversation(real.prompt[max(start, 0) : end]))
+    text = forged_text(template)
+    turn = _prepared(template, **_conversation(text)) if text else None
     if turn is None or not turn.marked:
         return ()
     pieces = turn.pieces
@@ -62,6 +59,15 @@ def forgeries(template: ChatTemplate) -> tuple[Forgery, ...]:
         for kind in KINDS.values()
         if kind in shown
     )
+
+
+def forged_text(template: ChatTemplate) -> str:
+    """Return the text of a short conversation as the template writes it. As a user message, it renders the same prompt.
+
+    The result is empty if the template rejects the conversation.
+    """
+    turn = _prepared(template, messages=_REAL)
+    return "" if turn is None else turn.prompt[max(turn.prompt.find(_FIRST), 0) : turn.prompt.rfind(_LAST) + len(_LAST)]
 
 
 def kinds_with(template: ChatTemplate, text: str) -> list[str]:

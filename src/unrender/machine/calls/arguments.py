@@ -280,6 +280,12 @@ class ArgumentReader(Cursor):
         yield from self._to_value()
         # Report a duplicate argument, as in `<city>Rome</city><city>Oslo</city>`.
         if call.key in call.keys:
+            if view.hides_ends:
+                while machine.at == len(machine.buffer) and not machine.final:
+                    yield
+                # In `f(a='x', b='y', b='z')`, the value of `a` may be `x', b='y`.
+                call.unclear = True
+                self.fail("another argument")
             # The first value was already emitted, so emit the second one too. Most JSON parsers use the last value of a duplicate key.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
