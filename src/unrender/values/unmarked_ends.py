@@ -153,9 +153,8 @@ class Follow:
     def may_follow(self, text: str, at: int, mark: str, *, final: bool) -> bool | None:
         """Return whether the text after the end of a value, `mark` at `at`, may follow the calls. Return None if more text is needed.
 
-        Code doesn't end at a bracket before another bracket, as in `[f(text=a)], ok)]`. Other text doesn't end at a closer before a word,
-        an argument or the same closer, as in `a [end] [end]`. If closers have lines of their own, blanks and more text
-        on the line also show that the closer is text.
+        Code doesn't end at a bracket before another bracket, as in `[f(text=a)], ok)]`. Other text doesn't end at a closer before a word
+        or an argument. If closers have lines of their own, the same closer or more text on the line also show that the closer is text.
         """
         end, whole = at + len(mark), "".join(map(text_of, self.closing))
         if self.in_code:
@@ -176,7 +175,9 @@ class Follow:
         if not rest or rest.startswith(tuple(filter(None, marks))):
             return True
         breaks = "\n" in whole[: len(whole) - len(whole.lstrip())] and "\n" not in mark
-        return place > end and not rest.startswith(closer) and not (breaks and "\n" not in text[end:place])
+        if rest.startswith(closer):
+            return not breaks
+        return place > end and not (breaks and "\n" not in text[end:place])
 
     def closes_arguments(self, mark: str) -> bool:
         """Return whether the text that ends a value also closes all arguments."""
