@@ -283,7 +283,7 @@ def test_work_is_bounded():
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        ("drift-damage", 5),
+        ("drift-damage", 15),
         pytest.param("drift-damage", 1, marks=pytest.mark.full),
         pytest.param("drift", 1, marks=pytest.mark.full),
     ],
