@@ -211,6 +211,7 @@ def test_what_is_generated_is_admitted(at: int) -> None:
             assert [value for value in rejects if not judge.is_valid(value)] == [], row["why"]
 
 
+@pytest.mark.few(6)
 @pytest.mark.engine
 @each_slice
 def test_every_dialect_accepts_what_the_row_says(at: int) -> None:
