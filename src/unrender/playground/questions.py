@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from unrender import ChatTemplate, Event, GrammarError, TemplateError, Turn, UnrenderError, __version__
 from unrender.cache import kept
+from unrender.conversation.next_turn.extender import Extender
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples.values import example_value
 from unrender.explain import explain
@@ -195,7 +196,8 @@ def _owners(turn: Turn) -> dict[str, Any]:
     pieces = turn.pieces
     ends = [*accumulate(len(piece.text) for piece in pieces)]
     ranges = [(end - len(piece.text), end, piece) for end, piece in zip(ends, pieces, strict=True) if piece.body]
-    markers = re.compile("|".join(map(re.escape, turn._known_markers)) or "(?!)")
+    assert isinstance(turn._source, Extender)
+    markers = re.compile("|".join(map(re.escape, turn._source.known_markers)) or "(?!)")
     found = [(start, mark) for start, _, piece in ranges for mark in markers.finditer(piece.text)]
     return {
         "owners": [[start, end, piece.role or "tools", piece.where] for start, end, piece in ranges],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 
 class SpecialTexts:
@@ -31,6 +31,11 @@ class SpecialTexts:
         lengths = range(1, min(len(text), self._longest) + 1)
         ends = any(text[-length:] in self._starts or text[:length] in self._ends for length in lengths)
         return ends or self.first_in(text) is not None
+
+    def split(self, pieces: Sequence[tuple[str, bool]]) -> list[str]:
+        """Return the prompt, split at its `cuts`."""
+        text = "".join(part for part, _ in pieces)
+        return [text[start:end] for start, end in pairwise([0, *self.cuts(pieces), len(text)])]
 
     def cuts(self, pieces: Sequence[tuple[str, bool]]) -> Iterator[int]:
         """Yield positions at which to split a prompt. Each is inside the text of a special token that doesn't come entirely from the

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.next_turn.extender import Extender
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.prompt import Piece
 from unrender.turn import Turn
@@ -48,10 +49,11 @@ def forgeries(template: ChatTemplate) -> tuple[Forgery, ...]:
     turn = _prepared(template, **_conversation(text)) if text else None
     if turn is None or not turn.marked:
         return ()
-    pieces = turn.pieces
+    pieces, source = turn.pieces, turn._source
+    assert isinstance(source, Extender)
     forged = {
-        way: {KINDS.get((piece.kind, piece.role)) for piece in _with_markers(pieces, parts, turn._known_markers)}
-        for way, parts in (("text", [turn.prompt]), ("ids", turn._parts(special_roles=())))
+        way: {KINDS.get((piece.kind, piece.role)) for piece in _with_markers(pieces, parts, source.known_markers)}
+        for way, parts in (("text", [turn.prompt]), ("ids", source.parts(turn, special_roles=())))
     }
     shown = {KINDS.get((piece.kind, piece.role)) for piece in pieces}
     return tuple(
