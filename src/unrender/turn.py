@@ -137,6 +137,8 @@ class ParsedAnswer:
     """The parser, which has parsed the complete answer and is finished."""
     padding: str = ""
     """Sampled text after the end of the answer that the parser wasn't fed, such as `<|endoftext|>` or padding."""
+    foreign_ids: bool = False
+    """True if tool results may have call ids that other software assigned. They are matched by name, then by order."""
 
     @property
     def text(self) -> str:
@@ -530,7 +532,8 @@ class Turn(Constrained, Page):
 
         `answer` is the sampled text, with or without the end-of-turn marker. It's parsed as in `parse`, or as in `parser(policy=policy)`.
         If you have already parsed it, e.g. from token ids, pass a `ParsedAnswer`. `messages` are the messages after the answer, such as tool
-        results, user messages and system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. The
+        results, user messages and system messages, as in `prepare`. A result is matched to its call by id, then by name, then by order. An
+        id that no call has is an error after a `ParsedAnswer`, and a warning after a text, whose ids other software may have assigned. The
         prompt and the answer are kept unchanged, so an engine only has to process `appended`. Changes that the template would have made to
         earlier turns are listed in `warnings` and issued as `TemplateWarning`s.
 
@@ -568,7 +571,7 @@ class Turn(Constrained, Page):
         if not isinstance(answer, ParsedAnswer):
             parser = self.parser(policy=policy)
             parser.finish(text=answer)
-            answer = ParsedAnswer(parser=parser)
+            answer = ParsedAnswer(parser=parser, foreign_ids=True)
         elif not answer.parser._finished:
             raise RequestError("answer: expected a finished parser")
         turn = self._source.next(self, answer, messages, how)

@@ -203,7 +203,7 @@ def test_a_stream_never_says_what_the_library_does_not(answer, turn):
         assert theirs.content.startswith(ours.content)
         for call, (name, arguments) in zip(ours.tool_calls, theirs.calls[: len(ours.tool_calls)], strict=True):
             assert name == call.name
-            assert arguments.startswith(call.arguments)
+            assert arguments.startswith(call.arguments_json)
 
 
 def said_so_far(decoder: Any) -> Said:
@@ -270,7 +270,7 @@ def test_a_call_that_is_cut_off_is_told_apart(turn):
     (call,) = message.failed_calls
 
     assert message.tool_calls == ()
-    assert read_by_library(answer).calls == [(call.name, call.arguments)]
+    assert read_by_library(answer).calls == [(call.name, call.arguments_json)]
     assert call.status == "truncated"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import ConfigDict
@@ -194,7 +195,7 @@ class Renderer:
         reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
         reader.feed(ids)
         reader.finish()
-        return reader.answer
+        return replace(reader.answer, foreign_ids=True)
 
     def _text(self, ids: Sequence[int]) -> str:
         return Detokenizer(self._encoder.tokenizer).text(ids)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -96,7 +97,8 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
                 )
                 reader.feed(runtime_token_ids[start:])
                 reader.finish()
-                following = turn.next(reader.answer, updated_messages[len(previous_messages) :])
+                answer = replace(reader.answer, foreign_ids=True)
+                following = turn.next(answer, updated_messages[len(previous_messages) :])
                 pieces = following.appended
             encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
         except UnrenderError as error:

@@ -35,7 +35,8 @@ class Policy:
 
     unknown_tools: UnknownTools = "content"
     """Treatment of calls of tools that weren't offered. With "content", the text of the call is content, and a `Malformed` event is
-    emitted. With "call", the call is returned with `offered=False`.
+    emitted. With "call", the call is returned with `offered=False`, unless it's in another format's syntax, where the text may be HTML or
+    JSON.
     """
     calls_in_reasoning: CallsInReasoning = "rescue"
     """Treatment of calls inside unclosed reasoning. With "rescue", a call is buffered, and counts if only end markers follow. With

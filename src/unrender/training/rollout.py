@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple, Self
 
@@ -230,7 +230,8 @@ class Rollout:
         last = self._stretches[-1]
         if not last.sampled:
             raise RequestError("extend: expected sampled(…) first, found no answer; an empty one is sampled([])")
-        answer = self._answer or self._parsed(last.ids, last.reason)
+        # After loading, the answer is parsed again, so its calls have other ids than the message.
+        answer = self._answer or replace(self._parsed(last.ids, last.reason), foreign_ids=True)
         try:
             turn = self.turn.next(answer, messages, **changes)
             pieces = turn.appended

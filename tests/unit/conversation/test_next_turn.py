@@ -425,6 +425,23 @@ def test_results_of_failed_and_unknown_calls_go_by_their_ids():
         turn.next(answer, [*results, results[0]], policy=policy)
 
 
+def test_a_result_needs_the_id_of_a_call():
+    """After a parsed answer, an id that no call has is an error. After a text, whose ids may be the engine's, it's a warning."""
+    turn = TAGS.prepare([ASK], tools=[TOOL])
+    parser = turn.parser(ids=lambda at, name: f"{name}-{at}")
+    parser.finish(text=CALLED)
+    wrong = {"role": "tool", "tool_call_id": "now-1", "content": "noon"}
+
+    with pytest.raises(RequestError) as error:
+        turn.next(ParsedAnswer(parser=parser), [wrong])
+    with pytest.warns(TemplateWarning, match=r"messages\[0\]\.tool_call_id: no call has the id 'now-1'"):
+        new = turn.next(CALLED, [wrong])
+
+    expected = "messages[0].tool_call_id: expected one of the ids of the answer's calls, ['now-0'], found 'now-1'"
+    assert str(error.value) == expected + "; did you mean 'now-0'?"
+    assert new.prompt == turn.next(ParsedAnswer(parser=parser), [{**wrong, "tool_call_id": "now-0"}]).prompt
+
+
 def test_a_call_that_was_cut_off_is_an_error_unless_it_is_text():
     """An incomplete call is an error, unless it is kept as text. Then a result with an error message can follow."""
     turn, answer = TAGS.prepare([ASK], tools=[TOOL]), CALLED[:-12]

@@ -211,6 +211,18 @@ def test_branches_go_on_from_the_same_answer():
         assert chat.ask(more, path="render")["prompt"].startswith(prompt + text)
 
 
+@pytest.mark.parametrize("extend", ["on", "required", "off"])
+def test_a_result_with_a_wrong_id_is_a_400(extend):
+    """The result isn't matched to another call, whether the prompt is extended or rendered."""
+    chat = Conversation(Scripted(call(1)), extend=extend)
+    wrong = {"role": "tool", "tool_call_id": "call_7", "content": "wet"}
+    messages = [*chat.begun, chat.answer(), wrong]
+
+    answer = posted(chat.application, "/v1/chat/completions", json={"messages": messages, "tools": [TOOL]})
+
+    assert (answer.status_code, "'call_7'" in answer.json()["error"]["message"]) == (400, True)
+
+
 def test_answers_that_look_alike_are_told_apart_by_ids_and_reasoning():
     """Two clients with the same history get answers that differ only in reasoning. Each client continues its own answer."""
     mine, other = call(1), call(1).replace("Look 1", "Look twice")

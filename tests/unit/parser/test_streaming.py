@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cases import cases
-from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
+from properties.families import ARRAY, COUNTED, JSON_ENVELOPE, REQUEST, TAGGED
 from splitting import fed, merged, splits
 
 from unrender import (
@@ -51,6 +51,24 @@ def test_a_prefilled_answer_is_part_of_the_message() -> None:
     assert parser.message.reasoning == "Here are my steps:\none"
     assert parser.spans[0].start == 0
     assert parser.spans[-1].end == len("one\n[BEGIN ANSWER]\nTwo")
+
+
+@pytest.mark.parametrize("tools", ["content", "call"])
+def test_each_call_is_finished_at_its_own_end_marker(tools: Any) -> None:
+    """Section markers aren't names of unknown tools, so the first call doesn't wait for the end of the answer."""
+    format = COUNTED.format
+    call = "<|call_begin|>functions.now:{}<|args_begin|>{{}}<|call_end|>"
+    text = f"<|calls_begin|>{call.format(0)}{call.format(1)}<|calls_end|>"
+    parser = Parser(format, REQUEST, policy=Policy(unknown_tools=tools))
+
+    ends = [
+        at
+        for at, character in enumerate(text, 1)
+        for event in parser.feed(character)
+        if type(event) is ToolCallFinished
+    ]
+
+    assert [text[:at].count("<|call_end|>") for at in ends] == [1, 2]
 
 
 @cases

@@ -291,6 +291,21 @@ def test_errors_are_results(template, tokenizer):
     assert text(tokenizer, rollout.ids) == rollout.turn.prompt
 
 
+def test_a_result_with_a_wrong_id_changes_nothing(rollout, tokenizer):
+    """The error lists the ids of the answer's calls, and the right id can follow."""
+    message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+    before = rollout.ids
+
+    with pytest.raises(
+        RequestError, match=rf"ids of the answer's calls, \['{message.tool_calls[0].id}'\], found 'call_7'"
+    ):
+        rollout.extend([result(message) | {"tool_call_id": "call_7"}])
+
+    assert rollout.ids == before
+    rollout.extend([result(message)])
+    assert text(tokenizer, rollout.ids).endswith("<|tool|>sunny<|end|><|assistant|>")
+
+
 def test_a_marker_in_ordinary_tokens_is_text(rollout, tokenizer):
     """The next turn uses the message that was parsed from the ids, not from their text."""
     spelled = tokenizer.encode("A").ids + [
@@ -423,7 +438,7 @@ def test_tools_that_the_messages_describe_are_not_described_again(tokenizer):
         first = rollout.turn.prompt
         message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
         rollout.extend([result(message)])
-        rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
         rollout.extend([result(message), user])
 
         assert first == "<|system|>Tools: weather(city).<|end|><|user|>Hi<|end|><|assistant|>"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from unrender.conversation.adapt import shown_media, split_system
 from unrender.conversation.markers import Guarded, MarkerPolicy, guarded, known_markers
@@ -44,40 +44,42 @@ from unrender.conversation.next_turn.stubs import (
 from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
-from unrender.errors import ExtendError
+from unrender.errors import ExtendError, RequestError
 from unrender.format.tokens import special_tokens
 from unrender.machine.ids import is_made_for
 from unrender.messages.wire import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
 from unrender.prompt import AUTHORS, Piece, PromptText, flagged
 from unrender.prompt.special_texts import SpecialTexts
+from unrender.signatures import expected_one_of
 from unrender.turn import Extending, ParsedAnswer, Turn
 
 _NUMBER = re.compile(r"\d+$")
 _UNNAMED = "unknown"
 """Name of a failed call whose name can't be parsed."""
+T = TypeVar("T")
 _NOTE = re.compile(r"messages\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """The messages of a conversation, stored as a linked list of turns."""
+class Chain(Generic[T]):
+    """The items of all turns of a conversation, stored as a linked list, so that each turn shares the items of earlier turns."""
 
-    before: History | None
-    messages: Conversation
+    before: Chain[T] | None
+    items: tuple[T, ...]
 
-    def all(self) -> Conversation:
-        """Return the messages of all turns, in order."""
-        parts: list[Conversation] = []
-        turn: History | None = self
+    def all(self) -> tuple[T, ...]:
+        """Return the items of all turns, in order."""
+        parts: list[tuple[T, ...]] = []
+        turn: Chain[T] | None = self
         while turn is not None:
-            parts.append(turn.messages)
+            parts.append(turn.items)
             turn = turn.before
-        return tuple(message for part in reversed(parts) for message in part)
+        return tuple(item for part in reversed(parts) for item in part)
 
-    def __reduce__(self) -> tuple[type[History], tuple[None, Conversation]]:
+    def __reduce__(self) -> tuple[type[Chain[T]], tuple[None, tuple[T, ...]]]:
         """Serialize all turns as one, since recursive copying would fail for a chain of a thousand turns."""
-        return History, (None, self.all())
+        return Chain, (None, self.all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Extender:
     variables: Mapping[str, Any]
     markers: MarkerPolicy = "keep"
     """Treatment of the template's markers in new messages."""
-    history: History | None = None
+    history: Chain[Said] | None = None
     """Earlier messages; None if the prompt was rendered elsewhere."""
     system: Conversation = ()
     """The system messages at the start of the conversation. Empty if they are unknown."""
@@ -103,7 +105,7 @@ class Extender:
     """The appended text, or None if the turn's prompt doesn't extend an earlier prompt."""
     shown: RenderedConversation | None = None
     """The conversation of the first prompt; None if that prompt was rendered elsewhere."""
-    later: tuple[tuple[str, Extended], ...] = ()
+    later: Chain[tuple[str, Extended]] | None = None
     """The answer and the appended text of each later turn."""
     answer: str = ""
     """Text of the next answer that the prompt already contains because a call is healed."""
@@ -118,10 +120,11 @@ class Extender:
     def pieces(self, turn: Turn) -> tuple[Piece, ...]:
         """Return the pieces of a turn's prompt. A prompt that was rendered elsewhere is a single piece with an unknown owner."""
         prompt = turn.prompt.removesuffix(self.answer)
-        for answer, extended in reversed(self.later):
+        later = _all(self.later)
+        for answer, extended in reversed(later):
             prompt = prompt.removesuffix(extended.text).removesuffix(answer)
         pieces = [Piece(text=prompt, kind="unknown")] if self.shown is None else list(self.shown.pieces(prompt))
-        for answer, extended in self.later:
+        for answer, extended in later:
             pieces.append(Piece(text=answer, kind="answer"))
             try:
                 pieces += appended_pieces(extended)
@@ -142,17 +145,14 @@ class Extender:
         """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
         if self.shown is None:
             return None
-        later = (self.shown.of(extended.new) for _, extended in self.later)
+        later = (self.shown.of(extended.new) for _, extended in _all(self.later))
         return (text for shown in (self.shown, *later) for text in shown.texts())
 
     def held(self) -> Iterator[Any]:
         """Yield the objects that hold the request and the conversation in memory. Several turns may share these objects."""
         yield from (self.asked.get("tools"), self.variables)
-        turn = self.history
-        while turn is not None:
-            yield turn.messages
-            turn = turn.before
-        yield from (part for answer, extended in self.later for part in (answer, extended.rest))
+        yield from _all(self.history)
+        yield from (part for answer, extended in _all(self.later) for part in (answer, extended.rest))
 
     @property
     def known_markers(self) -> tuple[str, ...]:
@@ -169,9 +169,8 @@ class Extender:
         """Return a copy for a turn whose prompt consists of the given messages, which were rendered as `shown`."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
-        history = History(before=None, messages=messages)
         first = replace(self, marked=False)._with(marked)
-        return replace(first, history=history, system=system, thought=thought, shown=shown, later=())
+        return replace(first, history=Chain(None, messages), system=system, thought=thought, shown=shown, later=None)
 
     def resumed(self, messages: Sequence[Any]) -> Extender:
         """Return a copy for a later turn, whose prompt contains `messages`."""
@@ -187,7 +186,11 @@ class Extender:
         facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         safe = self._read(messages, writer, request)
-        new, calls, said = answering(safe.rendered.messages, said, len(turn.known_ids))
+        offset = len(turn.known_ids)
+        unknown = dict(_unknown_ids(safe.rendered.messages, said, offset))
+        new, calls, said = answering(safe.rendered.messages, said, offset)
+        if unknown and not answer.foreign_ids:
+            raise RequestError(_wrong_id(unknown, said))
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
         stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
@@ -200,11 +203,11 @@ class Extender:
             self._with(safe.marked),
             asked=asked,
             variables={**self.variables, **how.variables},
-            history=self.history and History(before=self.history, messages=(_kept(said.message, calls), *new)),
+            history=self.history and Chain(self.history, (_kept(said.message, calls), *new)),
             thought=self.thought or bool(said.message.reasoning),
             remarked=self.remarked.union(remarks),
             extended=extended,
-            later=(*self.later, (self.answer + answer.text + answer.padding, extended)),
+            later=Chain(self.later, ((self.answer + answer.text + answer.padding, extended),)),
         )
         return replace(
             turn,
@@ -216,7 +219,12 @@ class Extender:
             tool_prompt=writer.injection,
             media=(*turn.media, *media),
             thinking=writer.kwargs.thinking,
-            warnings=(*_added(before, writer), *self._notes(made, new, remarks), *safe.notes),
+            warnings=(
+                *_added(before, writer),
+                *self._notes(made, new, remarks),
+                *safe.notes,
+                *map(_note_of, unknown.items()),
+            ),
             marked=safe.marked,
             known_ids=(*turn.known_ids, *(call.id or "" for call in calls)),
             _source=following,
@@ -354,6 +362,10 @@ class Extender:
                 yield "the template repeats the system message; it is now in the prompt twice", first["user"]
 
 
+def _all(chain: Chain[T] | None) -> tuple[T, ...]:
+    return chain.all() if chain else ()
+
+
 def _past_call(number: int) -> SaidCall:
     return SaidCall(name="probe_tool", id=f"call{number:05}")
 
@@ -401,20 +413,9 @@ def answering(
         found = f"expected at most {len(calls)} results, one for each call, found {len(waiting)}"
         raise ExtendError(f"messages: {found}", "messages")
 
-    def fits(by: str, k: int, message: Said) -> bool:
-        given = message.answers or ""
-        match by:
-            case "id":
-                return given in (calls[k].id, said.written_ids[k] or calls[k].id)
-            case "position":
-                return not said.written_ids[k] and is_made_for(given, offset + k)
-            case "name":
-                return calls[k].name == message.name
-        return True
-
     answers: dict[int, int] = {}
     for by, i in product(("id", "position", "name", "order"), waiting):
-        free = (k for k in range(len(calls)) if k not in answers.values() and fits(by, k, messages[i]))
+        free = (k for k in range(len(calls)) if k not in answers.values() and _fits(by, said, k, messages[i], offset))
         if i not in answers and (k := next(free, None)) is not None:
             answers[i] = k
     given = {k: messages[i] for i, k in answers.items()}
@@ -427,3 +428,39 @@ def answering(
     answered = {i: replace(messages[i], answers=named[k].id, name=named[k].name) for i, k in answers.items()}
     said = replace(said, written_ids=tuple(said.written_ids[k] for k in named))
     return tuple(answered.get(i, message) for i, message in enumerate(messages)), tuple(named.values()), said
+
+
+def _fits(by: str, said: Answered, k: int, message: Said, offset: int) -> bool:
+    """Return whether a tool result belongs to call `k` of the answer. `offset` is the number of earlier calls."""
+    call, written, given = said.calls[k], said.written_ids[k], message.answers or ""
+    match by:
+        case "id":
+            return given in (call.id, written or call.id)
+        case "position":
+            return not written and is_made_for(given, offset + k)
+        case "name":
+            return call.name == message.name
+    return True
+
+
+def _unknown_ids(messages: Conversation, said: Answered, offset: int) -> Iterator[tuple[int, str]]:
+    """Yield the index and the id of each tool result whose id no call of the answer has."""
+    for i, message in enumerate(messages):
+        ways = product(("id", "position"), range(len(said.calls)))
+        if (
+            message.answers
+            and message.role in RESULTS
+            and not any(_fits(by, said, k, message, offset) for by, k in ways)
+        ):
+            yield i, message.answers
+
+
+def _wrong_id(unknown: Mapping[int, str], said: Answered) -> str:
+    i, id = next(iter(unknown.items()))
+    known = [call.id for call in said.calls]
+    return expected_one_of(f"messages[{i}].tool_call_id", known, id, what="the ids of the answer's calls, ")
+
+
+def _note_of(unknown: tuple[int, str]) -> str:
+    i, id = unknown
+    return f"messages[{i}].tool_call_id: no call has the id {id!r:.60}; the result is matched by name or order"

@@ -346,6 +346,9 @@ class Turns:
         # Restore the original ids, which the prompt contains, since the client may have renamed the calls.
         names = dict(zip(history.calls, kept.calls, strict=True))
         own = tuple(_renamed(message, names) for message in news)
+        # A result of an earlier call, or with a wrong id. Rendering reports a wrong id with its position.
+        if unknown := {id for message in own if (id := message.get("tool_call_id"))}.difference(kept.calls):
+            raise _NotExtended("messages", f"tool_call_id: no call of the last answer has the id {min(unknown)!r:.60}")
         try:
             turn = kept.turn.next(
                 kept.text,

@@ -94,7 +94,9 @@ class Piece(NamedTuple):
     ids: tuple[int, ...] = ()
     """Token ids of the piece, if the engine sends them."""
     special: Mapping[int, str] | None = None
-    """Texts of the format's markers and stop strings that are a single token of the model, by id; None if the engine doesn't send ids."""
+    """Texts of the format's markers and stop strings that are a single token of the model, by id. None if the engine doesn't send ids, or if
+    a grammar constrains the answer.
+    """
     prompt_ids: tuple[int, ...] = ()
     """Token ids of the prompt, in the first piece, if they are known."""
 

@@ -70,7 +70,9 @@ class PromptIds:
                 texts.append(text)
                 ids += piece.ids
                 finished = finished or bool(piece.finish)
-                yield piece._replace(text=text, special=special if piece.ids else None, prompt_ids=tuple(prompt))
+                # An engine's grammar doesn't distinguish special tokens from ordinary text, so a marker may have ordinary tokens.
+                known = special if piece.ids and job.grammar is None else None
+                yield piece._replace(text=text, special=known, prompt_ids=tuple(prompt))
         if job.wants_ids and any(texts) and not ids:
             raise EngineError("expected the token ids of the answer, found none; the engine may be too old")
         if finished and ids:

@@ -173,7 +173,7 @@ class Cursor:
         """Consume the name of an offered tool that ends at one of `ends`. Return False if there is none."""
         machine = self.machine
         for end in ends:
-            if name_call(machine, machine.buffer[machine.at : end]):
+            if self.call_named(machine.buffer[machine.at : end]):
                 machine.take(Role.NAME, end)
                 return True
         if machine.request.tools is None or not ends:
@@ -190,6 +190,13 @@ class Cursor:
         machine.take(Role.MALFORMED, machine.at + before)
         machine.take(Role.NAME, ends[0])
         return True
+
+    def call_named(self, name: str) -> bool:
+        """Set the name of the call. If no such tool may be called in this syntax, return False and change nothing."""
+        # In another format's syntax, only the name distinguishes a call from text such as `<b><i>text</i></b>`.
+        request = self.machine.request
+        known = not self.view.calls.sibling or request.tools is None or request.tool(name) is not None
+        return known and name_call(self.machine, name)
 
     def _further(self, ends: list[int]) -> bool:
         """Return whether the text after the name at `ends` may show that the name is meant."""

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from unrender.format import Envelope, Slot
 from unrender.limits import MAX_NAME
-from unrender.machine.call_events import commit, name_call, name_meant, start_call, unoffered
+from unrender.machine.call_events import commit, name_meant, start_call, unoffered
 from unrender.machine.calls.arguments import ArgumentReader
 from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Steps
 from unrender.machine.frames import CallState
@@ -192,7 +192,7 @@ class ObjectReader(ArgumentReader):
         machine = self.machine
         # Until a tool name is found, the object may be content, so don't consume anything before the name. If a marker other than a fence
         # precedes the object, the object can't be an answer in JSON.
-        before = 0 if name_call(machine, name) else name_meant(machine, name, machine.position + 1)
+        before = 0 if self.call_named(name) else name_meant(machine, name, machine.position + 1)
         shown = any("`" not in piece for piece in self.view.before_object)
         if before < 0 and not unoffered(machine, name, ONE_OF_THE_TOOLS, shown=shown):
             self.lack(ONE_OF_THE_TOOLS)

@@ -248,7 +248,19 @@ ANSWERS = {"spelled": (SPELLED, TEXT, 0), "meant": (CALL, "", 1), "both": ([*SPE
 @pytest.mark.parametrize(("tokens", "content", "calls"), ANSWERS.values(), ids=ANSWERS)
 def test_only_special_tokens_are_markers(tokens, content, calls, size):
     """A marker that is spelled in ordinary tokens is content, however many tokens an event has."""
-    parts = [tokens[at : at + size] for at in range(0, len(tokens), size)]
+    message = _message([tokens[at : at + size] for at in range(0, len(tokens), size)])
+
+    assert (message.content.strip(), len(message.tool_calls)) == (content, calls)
+
+
+def test_markers_of_a_grammar_may_have_ordinary_tokens():
+    """Grammars consist of text, so a constrained model may spell a marker in ordinary tokens. Its call counts."""
+    message = _message([[token] for token in SPELLED], grammar=EngineGrammar(dialect="structural_tag", text="{}"))
+
+    assert (message.content, [call.arguments for call in message.tool_calls]) == ("", [{"city": "Rome"}])
+
+
+def _message(parts: Any, **more: Any) -> Any:
     frames = [frame(part[0][0], "".join(text for _, text in part)) for part in parts]
     for one, part in zip(frames, parts, strict=True):
         one["choices"][0]["token_ids"] = [id for id, _ in part]
@@ -256,14 +268,12 @@ def test_only_special_tokens_are_markers(tokens, content, calls, size):
 
     async def act(backend, _):
         choice = Choice(TURN)
-        for piece in await generated(backend, TURN):
+        for piece in await generated(backend, TURN, **more):
             choice.feed(piece)
         choice.finish()
         return choice.outcome.message
 
-    message = run(vllm(**{PATH: [events(*frames, end)]}), act)
-
-    assert (message.content.strip(), len(message.tool_calls)) == (content, calls)
+    return run(vllm(**{PATH: [events(*frames, end)]}), act)
 
 
 def test_server_that_has_lost_the_path_is_checked_again():
