@@ -220,11 +220,11 @@ def interval(right: int, all_: int) -> tuple[float, float]:
     """Return Wilson's 95 % confidence interval of a share.
 
     >>> [round(bound, 3) for bound in interval(15, 30)]
-    [0.331, 0.669]
+    [0.332, 0.668]
     """
     z, share = 1.959964, right / all_
     middle, half = share + z * z / (2 * all_), z * math.sqrt(share * (1 - share) / all_ + z * z / (4 * all_ * all_))
-    return (middle - half) / (1 + z * z / all_), (middle + half) / (1 + z * z / all_)
+    return max(0.0, middle - half) / (1 + z * z / all_), (middle + half) / (1 + z * z / all_)
 
 
 def shares(rows: list[Mapping[str, Any]]) -> Iterator[str]:

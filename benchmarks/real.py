@@ -5,8 +5,7 @@ python benchmarks/real.py [FILE.gguf] [--quick] [--rounds 5] [--counts 1 50 263]
 Strategy: two processes with the same model, by default the example model, get the same requests alternately. For each
 number of tools, a cold request has new tools, and a warm one repeats them. `tool_choice` is required, so a grammar
 constrains each token. To measure the grammar without the prompt, each request has a twin without tools. Its prompt has
-the same length and the same words, apart from a number in the names. The column "plain" has the twin's figures, and the
-ratios are relative to it.
+the same length and the same words, apart from a number in the names. The ratios are relative to the twin.
 
 A limit of this benchmark: the schemas of 263 tools are some 30,000 tokens, and the example model has a context of 8192
 for all concurrent answers. So its template writes only the tools' names, about 4 tokens each, and the schemas are only

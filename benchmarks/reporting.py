@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[1:1] = [str(ROOT / folder) for folder in ("tests", "scripts")]
 
-import markup  # noqa: E402
+import environment  # noqa: E402
 
 COMMON: Mapping[str, Mapping[str, Any]] = {
     "file": {"nargs": "?", "type": Path, "help": "a GGUF file; by default, the example model"},
@@ -55,7 +55,7 @@ def save(path: Path | None, found: Any) -> None:
 
 def table(heads: Sequence[object], rows: Iterable[Iterable[object]], left: int = 1) -> Iterator[str]:
     """Yield the lines of a Markdown table. Only the first `left` columns are aligned to the left."""
-    yield from markup.table(heads, rows, "l" * left + "r").split("\n")
+    yield from environment.table(heads, rows, "l" * left + "r").split("\n")
 
 
 def progress(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Create the virtual environments of `tasks.toml`.
+"""Create the virtual environments of `tasks.toml`, and write Markdown: what scripts and benchmarks share.
 
 Rules: this module uses only the standard library, because it runs before anything is installed. pip's own settings (`PIP_*`, pip.conf)
 aren't changed, so mirrors and offline indexes work.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,31 @@ def npm(folder: str, *packages: str) -> Path | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return None if done.returncode else target
+
+
+# Markdown of generated pages.
+
+
+def table(heads: Sequence[object], rows: Iterable[Iterable[object]], align: str = "l") -> str:
+    r"""Return a Markdown table. `align` has a letter for each column, `l` or `r`; the last one counts for the rest.
+
+    >>> print(table(("name", "size"), [("a|b", 1)], "lr"))
+    | name | size |
+    |---|--:|
+    | a\|b | 1 |
+    """
+    letters = align.ljust(len(heads), align[-1])
+    marks = "|".join({"l": "---", "r": "--:"}[letter] for letter in letters[: len(heads)])
+    head, *lines = (f"|{'|'.join(map(_cell, row))}|" for row in (heads, *rows))
+    return "\n".join([head, f"|{marks}|", *lines])
+
+
+def _cell(value: object) -> str:
+    text = str(value).replace("|", "\\|")
+    return f" {text} " if text else " "
+
+
+def between(page: str, name: str, text: str) -> str:
+    """Return a page with the text between two marks replaced."""
+    begin, end = (f"<!-- {name}:{mark} -->" for mark in ("begin", "end"))
+    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL)

@@ -24,8 +24,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import fetch
-from environment import ROOT
-from markup import between, table
+from environment import ROOT, between, table
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said

@@ -24,8 +24,7 @@ from typing import Any
 import fetch
 import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
-from environment import ROOT
-from markup import table
+from environment import ROOT, table
 
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark

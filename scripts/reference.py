@@ -30,8 +30,7 @@ from typing import Any
 import click
 import fetch
 import run
-from environment import ROOT
-from markup import between, table
+from environment import ROOT, between, table
 
 sys.path.append(str(ROOT / "tests"))
 

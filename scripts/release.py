@@ -33,8 +33,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from environment import ROOT, npm
-from markup import table
+from environment import ROOT, npm, table
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("cli", "gateway", "gguf", "hub", "testing", "tools")

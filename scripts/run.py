@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import markup
+import environment
 from environment import ROOT, TABLE, Environment, variables
 
 _NEWEST = "-newest"
@@ -92,7 +92,7 @@ def listing() -> str:
 def table() -> str:
     """Return the tasks as a Markdown table."""
     rows = ((f"`{name}`", task.what, task.takes) for name, task in TASKS.items())
-    return markup.table(("task", "description", "time"), rows)
+    return environment.table(("task", "description", "time"), rows)
 
 
 def newest(name: str) -> int:

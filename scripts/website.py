@@ -39,9 +39,8 @@ sys.path.append(str(Path(__file__).parent))
 
 import drawings
 import reference
-from environment import ROOT, npm, read_toml
+from environment import ROOT, between, npm, read_toml, table
 from griffe import Extension, Object
-from markup import between, table
 
 import unrender.machine
 from unrender import ChatTemplate

@@ -76,7 +76,7 @@ def _leave_to_the_full_run(items: list[pytest.Item]) -> None:
             cases[item.nodeid.split("[")[0], mark.args[0]].append(item)
     for (_, asked), alike in cases.items():
         met: set[tuple[int, str]] = set()
-        unlike, rest = [], []
+        unlike, rest = list[pytest.Function](), list[pytest.Function]()
         for item in sorted(alike, key=lambda item: crc32(item.nodeid.encode())):
             values = set(enumerate(item.callspec._idlist))
             (rest if values <= met else unlike).append(item)

@@ -1,6 +1,6 @@
 """A transformers model in a folder that always writes the same answer, whatever the prompt.
 
-Strategy: each piece is a token, and the next token follows from the latest alone. Such a model needs no training: the
+Strategy: each piece is a token, and the next token depends only on the last one. Such a model needs no training: the
 embedding distinguishes tokens, the layers add nothing, and the head gives each token its successor. Everything else is
 the library's own.
 """

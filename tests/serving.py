@@ -8,7 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import httpx2
 import openai
 from prometheus_client.parser import text_string_to_metric_families
@@ -141,6 +140,8 @@ def openai_of(application: Any) -> Any:
 
 def anthropic_of(application: Any) -> Any:
     """Return Anthropic's client with strict validation."""
+    import anthropic  # noqa: PLC0415 -- importing its thousand modules takes seconds, and most users of this module don't need it
+
     http = TestClient(application, base_url="http://gateway")
     return anthropic.Anthropic(base_url="http://gateway", http_client=http, **_STRICT)
 

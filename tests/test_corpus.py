@@ -211,6 +211,7 @@ def test_what_is_generated_is_admitted(at: int) -> None:
             assert [value for value in rejects if not judge.is_valid(value)] == [], row["why"]
 
 
+@pytest.mark.few(6)
 @pytest.mark.engine
 @each_slice
 def test_every_dialect_accepts_what_the_row_says(at: int) -> None:
@@ -231,7 +232,7 @@ def _text(value: object) -> str:
 TEMPLATES = rows_of(ANALYSIS)
 
 
-@pytest.mark.few(265)
+@pytest.mark.few(180)
 @pytest.mark.parametrize("row", [row for row in TEMPLATES if "why" in row], ids=lambda row: row["why"])
 def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
     """A template has the expected format and other results."""

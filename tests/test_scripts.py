@@ -19,7 +19,6 @@ from types import ModuleType
 
 import environment
 import fetch
-import markup
 import mutants
 import mutating
 import pytest
@@ -122,7 +121,7 @@ def test_table_replaces_the_one_before() -> None:
     """A table replaces the previous text between the marks of the page."""
     page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
 
-    assert markup.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
+    assert environment.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
 
 
 def test_every_task_names_what_is_there() -> None:
@@ -375,14 +374,21 @@ def run_tests_script() -> ModuleType:
 
 
 def test_all_tests_are_run_when_asked_for() -> None:
-    """`--all` runs everything. Named tests are passed on. Otherwise, the short run has all unit tests."""
+    """`--all` and `--nightly` run everything. Named tests are passed on. Otherwise, the short run has unit tests."""
     script = run_tests_script()
     everything, named, short = (script.pytest_arguments(words) for words in (["--all", "-x"], ["a.py", "-x"], []))
 
     assert everything == ["--numprocesses", "logical", "--dist", "worksteal", "--quiet", "-x"]
+    assert script.pytest_arguments(["--nightly"])[:7] == [*everything[:-1], "-m", ""]
     assert named == ["a.py", "-x"]
-    assert "tests/unit" in short
+    assert any(word.startswith("tests/unit") for word in short)
     assert short[short.index("-m") + 1] == "not full and not slow"
+
+
+@cases
+def test_unit_tests_that_a_change_may_affect(files: list[str], units: list[str]) -> None:
+    """A change of a package above `ChatTemplate` selects its unit tests and those of the layers above it; any other change selects all."""
+    assert run_tests_script()._units(files) == units
 
 
 def test_changed_tests_are_in_the_short_run(tmp_path: Path) -> None:

@@ -37,8 +37,12 @@ def relative(path: Path) -> str:
 
 
 @cache
+def parsed(code: str) -> ast.Module:
+    return ast.parse(code)
+
+
 def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return parsed(path.read_text(encoding="utf-8"))
 
 
 def functions(path: Path) -> Iterator[Function]:
@@ -95,7 +99,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb(folder: str) -> None:
         f"{relative(path)}: {remark.value!r:.60}"
         for path in sorted((ROOT / folder).rglob("*.md" if folder == "docs" else "*.py"))
         for code in python_of(path)
-        for remark in remarks(ast.parse(code))
+        for remark in remarks(parsed(code))
         if CLAUSE.match(str(remark.value))
     ]
 

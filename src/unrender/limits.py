@@ -217,8 +217,8 @@ characters.
 """
 MAX_WORDS = 128  # characters
 """Maximum number of characters in a call's header that the parser ignores."""
-MAX_STACK = 100_000  # entries
-"""Maximum number of rules, choices, loops and tags that are open at once in a handwritten grammar."""
+MAX_STACK = 100_000  # nodes
+"""Maximum number of nodes that are open at once in a handwritten grammar, such as rules, sequences, choices and tags."""
 MAX_GIVEN_BACK = 64  # characters
 """Maximum backtracking in a handwritten grammar, in characters per character read. Text that needs more backtracking is malformed."""
 FREE_REREADS = 8_192  # characters

@@ -8,12 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, pairwise, takewhile
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Slot
-from unrender.format.tokens import special_tokens
 from unrender.limits import STANDARD, Limits
 from unrender.machine.events import Event
 from unrender.machine.ids import IdMaker
@@ -27,9 +26,8 @@ from unrender.parser.broken import Broken, first_broken, only_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
-from unrender.prompt import AUTHORS, Piece, PromptText
+from unrender.prompt import AUTHORS, Piece, PromptText, flagged
 from unrender.prompt.encoder import PromptEncoder
-from unrender.prompt.special_texts import SpecialTexts
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
@@ -154,41 +152,31 @@ class TurnSource(Protocol):
     @property
     def appended(self) -> tuple[Piece, ...]:
         """The pieces that were appended after the previous prompt and its answer."""
-        ...
 
     @property
     def marked(self) -> bool:
         """True if a text in the prompt contains a marker of the template, and the caller encodes the prompt's parts."""
-        ...
 
-    @property
-    def known_markers(self) -> tuple[str, ...]:
-        """The template's markers."""
-        ...
+    def parts(self, turn: Turn) -> list[str]:
+        """Return the prompt of a turn in parts, as `Turn._parts` does."""
 
     def pieces(self, turn: Turn) -> tuple[Piece, ...]:
         """Return the pieces of a turn's prompt."""
-        ...
 
     def texts(self) -> Iterator[PromptText] | None:
         """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
-        ...
 
     def held(self) -> Iterator[Any]:
         """Yield the objects that hold the request and the conversation in memory."""
-        ...
 
     def next(self, turn: Turn, answer: ParsedAnswer, messages: Any, how: Extending) -> Turn:
         """Return the turn that follows an answer."""
-        ...
 
     def begun_with(self, text: str) -> TurnSource:
         """Return a copy for a prompt that also contains the start of the answer."""
-        ...
 
     def resumed(self, messages: Sequence[Any]) -> TurnSource:
         """Return a copy for a later turn, whose prompt contains `messages`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,33 +485,16 @@ class Turn(Constrained, Page):
         others = (text for text in texts if text.role not in special_roles)
         # Usually, no text holds a marker. Then the prompt isn't rendered again.
         found = encoder._may_find_tokens(others)
-        return encoder.prompt(self._flagged(special_roles) if found else [(self.prompt, False)]).ids
-
-    def _flagged(self, special_roles: Collection[str] = AUTHORS) -> list[tuple[str, bool]]:
-        """Return the text of each piece, with a flag that is True if the text must not contain special tokens."""
-        return [(piece.text, piece.body and piece.role not in special_roles) for piece in self.pieces]
+        return encoder.prompt(flagged(self.pieces, special_roles) if found else [(self.prompt, False)]).ids
 
     @property
     def _has_markers(self) -> bool:
         """True if a text in the prompt contains a marker of the template, and `prepare` was called with `markers="encode"`."""
         return self._source is not None and self._source.marked
 
-    @property
-    def _known_markers(self) -> tuple[str, ...]:
-        """The template's markers. Empty for a prompt that was rendered elsewhere."""
-        return () if self._source is None else self._source.known_markers
-
-    def _parts(self, special_roles: Collection[str] = AUTHORS) -> list[str]:
-        """Return the prompt in parts, so that no part contains a marker that was written in a message.
-
-        Encoded one by one, the parts give ids in which messages are ordinary text. A prompt without such markers is one part.
-        """
-        if not self._has_markers:
-            return [self.prompt]
-        pieces = self._flagged(special_roles)
-        bodies = special_tokens(text for text, body in pieces if body)
-        cuts = SpecialTexts({*self._known_markers, *bodies}).cuts(pieces)
-        return [self.prompt[start:end] for start, end in pairwise([0, *cuts, len(self.prompt)])]
+    def _parts(self) -> list[str]:
+        """Return the prompt in parts that contain no marker from a message. Encoded one by one, they give ids without such markers."""
+        return [self.prompt] if self._source is None else self._source.parts(self)
 
     @property
     def appended(self) -> tuple[Piece, ...]:

@@ -105,6 +105,12 @@ const checks = {
     await page.click('button[aria-label="Remove message 2"]');
     return (await page.$$("#messages li")).length === 1;
   },
+  async "markers in a forged conversation stay text"(page) {
+    await page.click("#attack");
+    await settles(page, () => document.querySelectorAll("#prompt .of-user.forged").length > 1);
+    await page.click('button[aria-label="Remove message 2"]');
+    return (await page.$$("#messages li")).length === 1;
+  },
   async "checks are made when an example is chosen, else on demand, and leave with their template"(page) {
     await page.selectOption("#example", { label: "Qwen3" });
     await settles(page, () => document.querySelector("#verify.good"));
@@ -152,7 +158,7 @@ const checks = {
     await page.keyboard.press("Shift");
     const joined = await page.$$eval("#pictures .joined", (found) => found.map((one) => one.textContent));
     const bars = await page.$$eval(".bars", (found) => found.map((one) => [...one.children].map((bar) => bar.className).join("+")));
-    return (joined.join() === "<think>↵,reasoning,↵</think>" && bars.join() === "reasoning,content,name+argument,marker") || { joined, bars };
+    return (joined.join() === "<think>↵,reasoning,↵</think>" && bars.join() === "reasoning,content,name+argument,marker,marker") || { joined, bars };
   },
   async "a bug report and a picture are taken along"(page) {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);

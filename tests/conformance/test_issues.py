@@ -48,7 +48,7 @@ def offered(row: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(12)
 @each_row
 def test_it_is_read_as_it_was_meant(row):
     """The text is parsed as intended, whole and by character. If it isn't clearly a call, it's text, with a reason."""

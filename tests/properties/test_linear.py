@@ -91,7 +91,7 @@ def doubles(measure: Callable[[], tuple[float, float]], most: float) -> bool:
     return False
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(16)
 @pytest.mark.parametrize("chunk", [1, 4])
 @each_reading
 def test_twice_the_text_in_small_pieces_costs_twice(reading: Reading, chunk: int) -> None:

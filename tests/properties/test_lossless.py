@@ -24,7 +24,7 @@ BEGINNINGS = 30
 """Number of prefixes. All kinds occur over all formats."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_drawn_texts_obey_the_judge(seed: int) -> None:
     """Texts of random Formats pass the judge; `scripts/hunt.py --only lossless` tries as many as time allows."""

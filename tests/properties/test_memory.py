@@ -12,6 +12,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -44,12 +45,17 @@ def results(steps: list[Step], way: str, cache: Path | None = None, *, vandal: b
     return found
 
 
-def differing(steps: list[Step], expected: dict[Step, str], folder: Path, *, seed: int) -> list[str]:
+WAYS = ("alone", "threads", "forked")
+
+
+def differing(
+    steps: list[Step], expected: dict[Step, str], folder: Path, *, seed: int, ways: Sequence[str] = WAYS
+) -> list[str]:
     """Return the steps whose result in a session differs from a fresh process."""
     drawn = random.Random(seed)
     kept = [path for path in sorted({path for path, _ in steps}) if drawn.random() < 0.5]
     found = []
-    for way in ("alone", "threads", "forked"):
+    for way in ways:
         cache, vandal = folder / way, drawn.random() < 0.5
         results([(path, "analysed") for path in kept], "alone", cache)
         session = drawn.sample(steps * 2, len(steps) * 2)
@@ -68,7 +74,9 @@ def _about(expected: str, found: str) -> str:
     return f"  fresh   {expected[at : at + 160]}\n  session {found[at : at + 160]}"
 
 
-def test_a_session_gives_what_fresh_processes_give(tmp_path):
+@pytest.mark.few(1)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_session_gives_what_fresh_processes_give(tmp_path, way):
     """A session with a few operations on two templates gives the results of fresh processes."""
     drawn = random.Random(22)
     steps = [
@@ -78,7 +86,7 @@ def test_a_session_gives_what_fresh_processes_give(tmp_path):
     ]
     expected = dict(zip(steps, results(steps, "fresh"), strict=True))
 
-    assert differing(steps, expected, tmp_path, seed=22) == []
+    assert differing(steps, expected, tmp_path, seed=22, ways=[way]) == []
 
 
 @pytest.mark.full

@@ -91,7 +91,7 @@ def damaged(text: str, chosen: random.Random) -> str:
             return text
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("tokenizer", "name"), [(of, name) for of, names in PAIRS.items() for name in names])
 def test_rollouts_grow_and_rows_are_aligned(files: Any, tokenizer: str, name: str) -> None:

@@ -306,7 +306,7 @@ ENTRIES = sequence("(", zero_or_more(argument(chars("a-z", 1, None), "=", until(
 
 @cases
 def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
-    """A value follows its schema if its text can express it. Other keywords cause a warning."""
+    """A value has the type of its schema if its text can be read as that type. Other keywords cause a warning."""
     parameters = {"type": "object", "properties": properties, "$defs": {"n": {"type": "integer"}}}
     bound = turn(Grammar(tool_call(sequence(NAME, node_of(inside)))), tools=[{"name": "go", "parameters": parameters}])
 

@@ -295,7 +295,10 @@ def test_calls_that_real_models_broke_are_healed_or_left_alone(name, step):
         pytest.skip("no drifted answers found")
     known: dict[str, ChatTemplate] = {}
     healed, left = 0, []
-    for row in rows[::step]:
+    some = sorted({row["template"] for row in rows})[::step]
+    for row in rows:
+        if row["template"] not in some:
+            continue
         stem = row["template"].removesuffix(".jinja")
         if stem not in known:
             known[stem] = ChatTemplate.from_file(templates[stem])

@@ -100,7 +100,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "unrender.training.Rollout.from_dict": {"data": answered().to_dict()},
     "unrender.batch.Reader": {"source": TEMPLATE},
     "unrender.openai.Completion.body": {"messages": [GIVEN["message"]]},
-    "unrender.verify.verify": {"samples": 1},
+    "unrender.verify.verify": {"template": ChatTemplate.from_string("{{ messages[0].content }}"), "samples": 1},
 }
 """Valid values for a function whose argument names mean something else elsewhere, or whose defaults take long."""
 

@@ -52,7 +52,7 @@ def answer_of(
     own = next((found for found in calls if found.own), None)
     answer = replace(
         _frame(format),
-        written=_Order(format, request, own, _stops(format, calls)).whole_answer(),
+        written=_Order(format, request, own, _stops(format, calls), _stops(format, calls, thought=True)).whole_answer(),
         parts=tuple(_parts(format, calls if request._calls_allowed else _empty_calls(format), known)),
         json=request.response_schema is not None,
     )
@@ -122,11 +122,14 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
 
-def _stops(format: Format, calls: Iterable[Calls]) -> tuple[str, ...]:
-    """Return the strings that free text can't contain, because the parser would treat them as markers."""
+def _stops(format: Format, calls: Iterable[Calls], *, thought: bool = False) -> tuple[str, ...]:
+    """Return the strings that content, or a `thought`, can't contain, because the parser would treat them as markers."""
     # For example, the parser would treat `<tool_call>` in free text as the start of a call.
     parts = [text for wrapper in format._wrappers for text in (wrapper.start, wrapper.end)]
-    parts += [format._opening, format.reasoning.end]
+    # In content, an end marker of reasoning that consists of words or a sign, such as `|`, is text.
+    reasoning = format.reasoning
+    ends = thought or not reasoning.start.strip() or holds_token(reasoning.end)
+    parts += [format._opening, reasoning.end if ends else ""]
     frame = _frame(format)
     # An answer may start with the header if prompts don't contain the header.
     headers = (header for header in frame.headers if header.core in format.turn.unasked)
@@ -410,7 +413,9 @@ class _Order:
     calls: Calls | None
     """Calls in the format's own syntax, if calls are allowed."""
     stops: tuple[str, ...]
-    """Strings that can't occur in free text."""
+    """Strings that can't occur in content."""
+    thought_stops: tuple[str, ...]
+    """Strings that can't occur in reasoning."""
 
     def whole_answer(self) -> Node:
         """Return the complete answer. The answer starts with the header if prompts don't contain the header."""
@@ -426,7 +431,7 @@ class _Order:
         if not markers.end:
             return direct
         answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
-        thought = Tag(Role.REASONING, Until(self.stops))
+        thought = Tag(Role.REASONING, Until(self.thought_stops))
         start, end = self.format._opening, markers.end
         # Empty reasoning, e.g. `<think></think>`, may be part of the prompt. The whitespace or words after it are optional.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
@@ -469,7 +474,7 @@ class _Order:
         """Return an answer that consists of calls or of content. Calls may follow reasoning only if it has no end marker."""
         # `Thought: …\nAction: f` and `Thought: …\nFinal Answer: Hi` are allowed, but `Final Answer:\nAction: f` isn't.
         turn = self.format.turn
-        start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.stops))
+        start, thought = Literal(self.format._opening), Tag(Role.REASONING, Until(self.thought_stops))
         thinking = in_sequence(start, thought, Literal(turn.reasoning_to_tools))
         run = in_sequence(calls, ending(self.format))
         called = in_sequence(Choice((thinking, Literal(turn.start_to_tools))), run)

@@ -386,6 +386,18 @@ class CallView:
             quote=codec.string_close if len(codec.string_close) == 1 and not codec.escapes else "",
         )
 
+    @cached_property
+    def hides_ends(self) -> bool:
+        """True if a string can contain the text that ends it, because strings have neither escapes nor an end marker."""
+        arguments = self.arguments
+        by_itself = not arguments.entry or self.doubts is None or self.values is not None
+        return not by_itself and not arguments.codec.escapes
+
+    @cached_property
+    def hides_closers(self) -> bool:
+        """True if a quoted string can contain the end marker of its call. Raw text is checked by `Follow`."""
+        return self.hides_ends and not self.raw and bool(self.section)
+
     def excluded(self, key: str, names: tuple[str, ...], *, counted: bool) -> tuple[str, ...]:
         """Return the strings that no generated value of the argument `key` contains.
 

@@ -33,7 +33,10 @@ _LAST_WORD = re.compile(r"[\w.-]{3,}\Z")
 def begin_call(machine: Machine) -> CallState:
     """Create the state of a new call."""
     # The text of a failed call starts at its first marker, where the backtracking point is.
-    machine.call = CallState(start=machine.frames[-1].at if machine.frames else machine.position)
+    # A further call of a run starts after the call before it.
+    machine.call = CallState(
+        start=max(machine.frames[-1].at, machine.separated) if machine.frames else machine.position
+    )
     machine.closed = 0
     return machine.call
 

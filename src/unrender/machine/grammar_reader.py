@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NoReturn
 
 from unrender import nodes
@@ -73,8 +72,9 @@ class ReadGrammar:
     """True if the grammar has ids. A call then starts only after its name and id."""
 
     def step(self, machine: Machine) -> bool:
-        run = Restart.running(machine, partial(GrammarReader, machine, self), keeps=False)
-        if next(run, DONE) is DONE:
+        if machine.restart is None:
+            machine.restart = Restart.of(machine, GrammarReader(machine, self), keeps=False)
+        if next(machine.restart.run, DONE) is DONE:
             machine.restart, machine.halted = None, True
         return True
 

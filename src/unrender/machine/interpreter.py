@@ -132,8 +132,8 @@ class Machine(Resumable):
     """Number of end markers consumed for the current call or run of calls."""
     loose: bool = False
     """True if the run of calls started without its outermost start marker."""
-    separated: int = -1
-    """Position after the latest separator between calls, at which only a call is allowed."""
+    separated: int = -(1 << 30)
+    """Position after the latest separator between calls, at which only a call is allowed. Before any text if there is none."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
     tag: Role | None = None
@@ -148,7 +148,7 @@ class Machine(Resumable):
 
     def feed(self, text: str) -> list[Event | BrokenText]:
         """Execute instructions on more text until one suspends or halts. Return the final events."""
-        if self.restart is not None:
+        if self.restart is not None and self.restart.run is None:
             self.restart.resume(self)
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
@@ -168,7 +168,7 @@ class Machine(Resumable):
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Parse the remaining text, up to the end of the answer, and return the final events."""
         events: list[Event | BrokenText] = []
-        if self.restart is not None:
+        if self.restart is not None and self.restart.run is None:
             self.restart.resume(self)
         if self.length_limited:
             # Text that is still undecided at this point was cut off by the limit.

@@ -7,7 +7,7 @@ keeps the text of the current call. The text of a whole answer, which a handwrit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,7 +27,8 @@ class Restart(Resumable):
 
     reader: Any
     """None in a copy, like `run`."""
-    run: Generator[None, None, None] | None
+    run: Any
+    """The coroutine of the reader."""
     start: Snapshot
     needed: int
     """Position of the first character that was needed at the start."""
@@ -39,7 +40,7 @@ class Restart(Resumable):
     made_ids: int
 
     @classmethod
-    def of(cls, machine: Any, reader: Any, *, keeps: bool) -> Self:
+    def of(cls, machine: Any, reader: Any, *, keeps: bool = True) -> Self:
         """Return the state of `machine` at the start of `reader`. If `keeps` is False, the machine doesn't keep the reader's text."""
         return cls(
             reader=reader,
@@ -52,18 +53,8 @@ class Restart(Resumable):
             made_ids=len(machine.ids.made),
         )
 
-    @classmethod
-    def running(cls, machine: Any, begin: Callable[[], Any], *, keeps: bool = True) -> Generator[None, None, None]:
-        """Return the coroutine of the current reader. If there is none, `begin` returns a new reader."""
-        if machine.restart is None:
-            machine.restart = cls.of(machine, begin(), keeps=keeps)
-        run: Generator[None, None, None] = machine.restart.run
-        return run
-
     def resume(self, machine: Any) -> None:
-        """Read the text since the start of the reader again, if `machine` is a copy."""
-        if self.run is not None:
-            return
+        """Read the text since the start of the reader again. `machine` is a copy, in which the reader isn't running."""
         self.start.restore(machine)
         machine.released = min(machine.released, self.start.events)
         for name, value in self.state.items():

@@ -63,8 +63,9 @@ class OpenThought:
             return machine.go_on()
         before = _content_before(machine)
         cut = len(before) >= MAX_CONTEXT
-        line = (before + self.marker[: -len(self.marker.lstrip())]).rpartition("\n")
-        starts = _INDENT.fullmatch(line[2]) and (line[1] or not cut) and not _in_code(before)
+        shown = before + self.marker[: -len(self.marker.lstrip())]
+        line = shown.rpartition("\n")
+        starts = _INDENT.fullmatch(line[2]) and (line[1] or not cut) and not _in_code(shown)
         if not (may_start or starts) or machine.position < machine.unended:
             return machine.go_to(self.text)
         frame = machine.way_back((), self.text)
@@ -182,18 +183,28 @@ class CloseUnopened:
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """Handles a special token that ends a turn. A token in a sentence, in code or between quotation marks is text."""
+    """Handles a special token that ends a turn, or has no meaning. A token in a sentence, in code or between quotation marks is text."""
 
     size: int
     text: int
     """Address of a `Mention`."""
+    openers: tuple[str, ...] = ()
+    """Start markers of reasoning."""
 
     def step(self, machine: Machine) -> bool:
         end = machine.at + self.size
         if not machine.answered or machine.specials or (end == len(machine.buffer) and machine.final):
             return machine.go_on()
         before = _content_before(machine)
-        mentioned = before != "" and is_mentioned(before, machine.buffer, end, final=machine.final)
+        # In `<results>x</results>`, the start tag is content, so the end tag is, too.
+        marker = machine.buffer[machine.at : end].strip()
+        if marker.startswith("</") and marker.replace("/", "", 1) in before:
+            return machine.go_to(self.text)
+        # In `Write <think>hm</think> around it.`, the start marker is content, and the text before it is the start of the sentence.
+        at = max(map(before.rfind, self.openers), default=-1)
+        opened = at >= 0 and "\n" not in before[at:]
+        said = before[:at] if opened else before
+        mentioned = before != "" and is_mentioned(said, machine.buffer, end, final=machine.final, opened=opened)
         if mentioned is None:
             return True
         return machine.go_to(self.text) if mentioned or (before and _in_code(before)) else machine.go_on()

@@ -8,16 +8,18 @@ size raises `BadQuestion`, which names the field.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from itertools import product
+from itertools import accumulate, product
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from unrender import ChatTemplate, Event, GrammarError, TemplateError, Turn, UnrenderError, __version__
 from unrender.cache import kept
+from unrender.conversation.next_turn.extender import Extender
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples.values import example_value
 from unrender.explain import explain
@@ -31,6 +33,7 @@ from unrender.training import assistant_mask
 from unrender.types import Trigger
 from unrender.verify import verify
 from unrender.verify.check import CHECKS
+from unrender.verify.forgery import forged_text
 
 Kind = TypeVar("Kind")
 
@@ -182,7 +185,23 @@ def _prompt(data: Mapping[str, Any]) -> dict[str, Any]:
         **{name: getattr(turn, name) for name in same},
         "triggers": [asdict(trigger) for trigger in _triggers(turn)],
         "tool_prompt": turn.tool_prompt is not None,
+        "attack": forged_text(template),
+        **_owners(turn),
         **_written(template, turn, data),
+    }
+
+
+def _owners(turn: Turn) -> dict[str, Any]:
+    """Return the ranges of texts of messages and tools, each with its role and its path, and the ranges of markers in these texts."""
+    pieces = turn.pieces
+    ends = [*accumulate(len(piece.text) for piece in pieces)]
+    ranges = [(end - len(piece.text), end, piece) for end, piece in zip(ends, pieces, strict=True) if piece.body]
+    assert isinstance(turn._source, Extender)
+    markers = re.compile("|".join(map(re.escape, turn._source.known_markers)) or "(?!)")
+    found = [(start, mark) for start, _, piece in ranges for mark in markers.finditer(piece.text)]
+    return {
+        "owners": [[start, end, piece.role or "tools", piece.where] for start, end, piece in ranges],
+        "marked": [[start + mark.start(), start + mark.end()] for start, mark in found],
     }
 
 

@@ -9,6 +9,7 @@ Rules: this folder knows no template. `conversation.pieces` finds the owner of e
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -64,3 +65,8 @@ class PromptText(NamedTuple):
     """Path of the text in the request."""
     rewritten: bool
     """True if the template might remove a part of the text, and so join the parts around it."""
+
+
+def flagged(pieces: Iterable[Piece], special_roles: Collection[str] = AUTHORS) -> list[tuple[str, bool]]:
+    """Return the text of each piece, with a flag that is True if the text must not contain special tokens."""
+    return [(piece.text, piece.body and piece.role not in special_roles) for piece in pieces]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
 from unrender.prompt import PromptText
-from unrender.prompt.special_texts import SpecialTexts, starts_of
+from unrender.prompt.special_texts import SpecialTexts, piece_starts
 from unrender.prompt.vocabularies import as_tokenizer
 from unrender.signatures import checked
 
@@ -160,7 +160,7 @@ class PromptEncoder:
 
     def _encoded(self, pieces: Sequence[tuple[str, bool]], *, whole: bool) -> Encoded:
         text = "".join(part for part, _ in pieces)
-        starts = starts_of(pieces)
+        starts = piece_starts(pieces)
         encoded = Encoded([], [])
         low = 0
         for high in [*self._special.cuts(pieces), len(text)]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 
 class SpecialTexts:
@@ -32,13 +32,18 @@ class SpecialTexts:
         ends = any(text[-length:] in self._starts or text[:length] in self._ends for length in lengths)
         return ends or self.first_in(text) is not None
 
+    def split(self, pieces: Sequence[tuple[str, bool]]) -> list[str]:
+        """Return the prompt, split at its `cuts`."""
+        text = "".join(part for part, _ in pieces)
+        return [text[start:end] for start, end in pairwise([0, *self.cuts(pieces), len(text)])]
+
     def cuts(self, pieces: Sequence[tuple[str, bool]]) -> Iterator[int]:
         """Yield positions at which to split a prompt. Each is inside the text of a special token that doesn't come entirely from the
         template.
 
         `pieces` are strings, each with a flag for message bodies.
         """
-        text, starts = "".join(part for part, _ in pieces), starts_of(pieces)
+        text, starts = "".join(part for part, _ in pieces), piece_starts(pieces)
         bodies = [body for _, body in pieces]
         at, cut = 0, 0
         while any(bodies) and (found := self._special.search(text, at)):
@@ -52,7 +57,7 @@ class SpecialTexts:
                 yield cut
 
 
-def starts_of(pieces: Iterable[tuple[str, bool]]) -> list[int]:
+def piece_starts(pieces: Iterable[tuple[str, bool]]) -> list[int]:
     """Return the start of each piece, and the end of the last one."""
     return [0, *accumulate(len(part) for part, _ in pieces)]
 

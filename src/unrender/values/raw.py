@@ -18,7 +18,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from unrender.limits import MAX_PARSED_DEPTH
+from unrender.limits import MAX_PARSED_DEPTH, MAX_SLOW_TEXT
 from unrender.schema.shapes import Shape
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
 from unrender.values.finder import ESCAPED, SPACE, Finder, end_of
@@ -38,7 +38,7 @@ class RawScanner(Scanner):
     """Reads verbatim text as a value of one of `types`, up to an end marker that is not consumed."""
 
     __slots__ = (
-        *("_after", "_brackets", "_ends", "_size", "_wants_container", "begun", "blank", "broken", "doubt"),
+        *("_after", "_brackets", "_ends", "_patient", "_size", "_wants_container", "begun", "blank", "broken", "doubt"),
         *(
             "duplicate",
             "escapes",
@@ -91,15 +91,17 @@ class RawScanner(Scanner):
         """A key that occurs twice in one object of the value. Empty if all keys are unique."""
         self.broken: bool = False
         """True if the value should be a list or an object, but its text is damaged."""
-        code = patient and isinstance(finder, Follow) and finder.in_code
+        self._patient: bool = patient and isinstance(finder, Follow)
+        """True if a value without an end marker may contain text that looks like its end."""
+        code = self._patient and isinstance(finder, Follow) and finder.in_code
         self._brackets: Brackets | None = Brackets() if code else None
-        """The brackets of a value in code. None if the value ends at its first possible end."""
+        """The brackets of a value in code. None for other values."""
         self._ends: int = 0
         """Number of possible ends inside the value."""
         self._after: list[str] = []
         """Pieces of text since the first possible end."""
         self._size: int = 0
-        """Number of characters in `_after`."""
+        """Number of characters since the first possible end. After `MAX_SLOW_TEXT` characters, they aren't held back any more."""
 
     @property
     def flow(self) -> Taker | None:
@@ -131,8 +133,9 @@ class RawScanner(Scanner):
     def _scan_unmarked(self, follow: Follow, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Read a value that has no end marker. The value fails if another call starts inside it.
 
-        In code, the value ends at the first possible end at which no bracket is open, as in `f(x, limit=5), limit=3`. Without such an end,
-        its only possible end counts, as in `sad :()]`. Several ones are ambiguous, and so is a closing bracket after a possible end.
+        The value ends at the first possible end after which the calls may go on (`Follow.may_follow`). In code, no bracket may be open
+        there, as in `f(x, limit=5), limit=3`. Without such an end, its only possible end counts, as in `sad :()]`. Several ones are
+        ambiguous, and so is a closing bracket after a possible end.
         """
         find, begins = follow.find if final else follow.decided, follow.begins
         said: list[str] = []
@@ -142,7 +145,7 @@ class RawScanner(Scanner):
             call, begun = begins.find(text, start, cut + begins.longest)
             if begun and call < cut:
                 return call, "".join((*said, self._pass_code(text[start:call]))), FAILED
-            counts = follow.may_follow(text, cut, mark, final=final) if mark and self._brackets else bool(mark)
+            counts = follow.may_follow(text, cut, mark, final=final) if mark and self._patient else bool(mark)
             if not mark and not final:
                 cut = min(cut, begins.undecided_from(text, start))
             said.append(self._pass_code(text[start:cut]))
@@ -154,7 +157,10 @@ class RawScanner(Scanner):
             self._ends += 1
             said.append(self._pass_code(text[cut : cut + 1]))
             start = cut + 1
-        if not (final and self._ends):
+        if self._size > MAX_SLOW_TEXT:  # The possible ends are text.
+            said += map(self.take, self._after)
+            self._after.clear()
+        if not (final and self._ends) or self._size > MAX_SLOW_TEXT:
             return cut, "".join(said), MORE
         self.unclear = self._ends > 1
         end = cut - self.behind
@@ -263,7 +269,7 @@ class RawScanner(Scanner):
 
     @property
     def behind(self) -> int:
-        return self.doubt.size if self.doubt else self._size
+        return self.doubt.size if self.doubt else self._size * (self._size <= MAX_SLOW_TEXT)
 
     def _is_structured(self, text: str, start: int) -> bool:
         if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):

@@ -24,12 +24,13 @@ from unrender.format import Part, Slot
 from unrender.format.parts import Skeleton, text_of
 from unrender.limits import MAX_BLANK, MAX_NAME, MAX_OPTIONS, MAX_PARSED_DEPTH
 from unrender.values.declared import NO_NAMES, OddNames
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 from unrender.values.resumable import Resumable
 
 _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
 _BLANK = r"\s"
+_SPACE = re.compile(r"\s*")
 _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
 """Maps the pieces that are patterns to their maximum lengths. All other pieces are literals."""
 _CLOSING = ")]}"
@@ -152,13 +153,31 @@ class Follow:
     def may_follow(self, text: str, at: int, mark: str, *, final: bool) -> bool | None:
         """Return whether the text after the end of a value, `mark` at `at`, may follow the calls. Return None if more text is needed.
 
-        Code doesn't end at a bracket before another bracket, as in `[f(text=a)], ok)]`. Other markers may be followed by any text.
+        Code doesn't end at a bracket before another bracket, as in `[f(text=a)], ok)]`. Other text doesn't end at a closer before a word
+        or an argument. If closers have lines of their own, the same closer or more text on the line also show that the closer is text.
         """
-        end = at + len(mark)
-        after = text[end : end + 1] if mark != END else ""
-        if mark[-1] not in _CLOSING or not self.closes_arguments(mark):
+        end, whole = at + len(mark), "".join(map(text_of, self.closing))
+        if self.in_code:
+            after = text[end : end + 1] if mark != END else ""
+            if mark[-1] not in _CLOSING or not self.closes_arguments(mark):
+                return True
+            return after not in _GLUED if after else final or None
+        closer = whole.strip()
+        if not closer or mark.lstrip() != closer:
             return True
-        return after not in _GLUED if after else final or None
+        if (argument := self.goes_on(text, end, first=False, final=final)) is not False:
+            return None if argument is None else False
+        place = end_of(_SPACE, text, end, end + MAX_BLANK)
+        rest = text[place : place + self._reach]
+        marks = [*map(str.strip, self.ends), "".join(map(text_of, self.further[:3])).strip()]
+        if not final and place - end < MAX_BLANK and any(it.startswith(rest) for it in (closer, *filter(None, marks))):
+            return None
+        if not rest or rest.startswith(tuple(filter(None, marks))):
+            return True
+        breaks = "\n" in whole[: len(whole) - len(whole.lstrip())] and "\n" not in mark
+        if rest.startswith(closer):
+            return not breaks
+        return place > end and not (breaks and "\n" not in text[end:place])
 
     def closes_arguments(self, mark: str) -> bool:
         """Return whether the text that ends a value also closes all arguments."""
@@ -182,6 +201,11 @@ class Follow:
                 return head.start()
             at = head.start() + 1
         return limit
+
+    @cached_property
+    def _reach(self) -> int:
+        """Maximum length of a marker that may follow the calls."""
+        return max(map(len, ("".join(map(text_of, self.closing)), *self.ends, "".join(map(text_of, self.further[:3])))))
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
+from unrender.conversation.next_turn.extender import Extender
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.prompt import Piece
 from unrender.turn import Turn
@@ -44,17 +45,15 @@ def forgeries(template: ChatTemplate) -> tuple[Forgery, ...]:
 
     The result is empty if the template rejects the conversation, or if none of its markers is known, e.g. in `USER: Hello`.
     """
-    real = _prepared(template, messages=_REAL)
-    if real is None:
-        return ()
-    start, end = real.prompt.find(_FIRST), real.prompt.rfind(_LAST) + len(_LAST)
-    turn = _prepared(template, **_conversation(real.prompt[max(start, 0) : end]))
+    text = forged_text(template)
+    turn = _prepared(template, **_conversation(text)) if text else None
     if turn is None or not turn.marked:
         return ()
-    pieces = turn.pieces
+    pieces, source = turn.pieces, turn._source
+    assert isinstance(source, Extender)
     forged = {
-        way: {KINDS.get((piece.kind, piece.role)) for piece in _with_markers(pieces, parts, turn._known_markers)}
-        for way, parts in (("text", [turn.prompt]), ("ids", turn._parts(special_roles=())))
+        way: {KINDS.get((piece.kind, piece.role)) for piece in _with_markers(pieces, parts, source.known_markers)}
+        for way, parts in (("text", [turn.prompt]), ("ids", source.parts(turn, special_roles=())))
     }
     shown = {KINDS.get((piece.kind, piece.role)) for piece in pieces}
     return tuple(
@@ -62,6 +61,15 @@ def forgeries(template: ChatTemplate) -> tuple[Forgery, ...]:
         for kind in KINDS.values()
         if kind in shown
     )
+
+
+def forged_text(template: ChatTemplate) -> str:
+    """Return the text of a short conversation as the template writes it. As a user message, it renders the same prompt.
+
+    The result is empty if the template rejects the conversation.
+    """
+    turn = _prepared(template, messages=_REAL)
+    return "" if turn is None else turn.prompt[max(turn.prompt.find(_FIRST), 0) : turn.prompt.rfind(_LAST) + len(_LAST)]
 
 
 def kinds_with(template: ChatTemplate, text: str) -> list[str]:

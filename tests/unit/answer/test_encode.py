@@ -10,7 +10,7 @@ from unrender.format import Arguments, CallSyntax, Format, Slot
 
 @cases
 def test_an_answer_is_written(why, format, said, text):
-    """Each part follows its joint, and calls and values are written in the format's syntax."""
+    """The text between two parts is written before each part, and calls and values are written in the format's syntax."""
     assert said_in(Format.from_dict({"version": 1, **format}), **said) == text
 
 

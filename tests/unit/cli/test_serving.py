@@ -29,13 +29,6 @@ def test_taken_port_is_a_sentence():
     assert (result.exit_code, f"port {port}: " in result.stderr) == (2, True)
 
 
-def test_page_is_written_into_a_folder(tmp_path):
-    """`--static` writes the page and exits."""
-    result = CliRunner().invoke(app, ["playground", "--static", str(tmp_path / "site")])
-
-    assert (result.exit_code, (tmp_path / "site" / "index.html").is_file()) == (0, True)
-
-
 @pytest.mark.slow
 def test_page_is_served_until_a_signal(tmp_path):
     """The command prints the page's address, and serves the page with the given template until a signal."""

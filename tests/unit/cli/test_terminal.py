@@ -155,7 +155,7 @@ def seen(attacked, request):
     return dict(zip(asked, sent, strict=False))
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(COMMANDS)), ids=lambda index: ROWS["attacked"][index][0])
 def test_nothing_from_outside_is_obeyed(seen, index):

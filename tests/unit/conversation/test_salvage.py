@@ -121,7 +121,7 @@ def test_the_format_of_a_text_is_known() -> None:
     assert "<function=" in found.tools.function
 
 
-@thinned(5)
+@thinned(9)
 @pytest.mark.parametrize("name", ["drift", "drift-controls"])
 def test_nothing_is_called_that_nobody_wrote(name: str, step: int) -> None:
     """Every call found in real answers, and in prose about calls, is one that a person annotated."""

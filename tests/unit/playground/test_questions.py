@@ -115,6 +115,19 @@ def test_the_prompt_shows_what_the_model_wrote():
     assert found["prompt"][found["history"] :] == "<|assistant|>"
 
 
+def test_the_prompt_shows_whose_each_text_is():
+    """The response contains the ranges of the messages' texts, and of the markers in them. An attack is one of these texts."""
+    attack = asked("prompt")["attack"]
+
+    found = asked("prompt", messages=[{"role": "user", "content": attack}])
+
+    owners = [(found["prompt"][start:end], role, where) for start, end, role, where in found["owners"]]
+    assert (attack, "user", "messages[0].content") in owners
+    assert ("find", "tools", "tools[0]") in owners
+    markers = [found["prompt"][start:end] for start, end in found["marked"]]
+    assert markers[:3] == ["<|end|>", "<|assistant|>", "<|end|>"]
+
+
 @cases
 def test_the_first_sample_shows_all_that_the_template_writes(fields, written):
     """A legible answer has reasoning, content and a call, if the template supports them."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 
+import command_line
 import pytest
 
 from unrender.playground import answer
@@ -26,6 +27,13 @@ def test_folder_holds_the_page_and_its_python(tmp_path):
     assert {"worker.js", "editor.js", "unrender.zip", "needed.zip", "stored.json"} <= names
     assert f'<meta name="pyodide" content="{ADDRESS}/">' in page
     assert "script-src &#x27;self&#x27; &#x27;wasm-unsafe-eval&#x27; https://pyodide.example;" in page
+
+
+def test_command_writes_the_page(tmp_path):
+    """`playground --static` writes the page and exits."""
+    result = command_line.run("playground", "--static", str(tmp_path / "site"))
+
+    assert (result.exit_code, (tmp_path / "site" / "index.html").is_file()) == (0, True)
 
 
 def test_first_answers_are_stored(tmp_path):

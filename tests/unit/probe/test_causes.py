@@ -130,7 +130,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
 """Each cause with a server that has the fault. It must be the first cause in the report."""
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("name", "server"),
     [pytest.param(*fault, id=f"{at}-{fault[0]}") for at, fault in enumerate(FAULTS)],
@@ -168,7 +168,7 @@ OWN = [
 """Test templates with other syntaxes."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("server", HEALTHY, ids=lambda server: "-".join(server) or "plain")
 def test_healthy_servers_are_not_blamed(server: dict[str, Any]) -> None:
     """A healthy server of any kind has no causes, whatever information it lacks."""

@@ -105,7 +105,7 @@ def test_claims_are_of_shapes():
 
 
 def test_single_calls_are_claimed_alone(format):
-    """A format with single calls claims no answer with several."""
+    """For a format that allows one call, no answer with several calls is claimed."""
     single = replace(format, tools=replace(format.tools, parallel=False))
 
     assert [

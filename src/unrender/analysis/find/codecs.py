@@ -100,16 +100,21 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
 
 def _escapes(written: Mapping[str, str], strings: Mapping[str, str], codec: Codec) -> tuple[tuple[str, str], ...]:
     """Return pairs of a character and its escape, or an empty tuple if the rendered strings also differ from their values in other ways."""
-    # If `a < b` is written as `a &lt; b`, the text between the words, `&lt;`, is the escape.
+    # If `a < b` is written as `a &lt; b`, the text between the words, `&lt;`, is the escape. A character has one escape everywhere, which
+    # also splits `&lt;/`, the text of `</`.
     forms: dict[str, str] = {}
     for key, value in strings.items():
-        pieces = re.split(f"([{re.escape(_MARKS)}])", value)
-        pattern = "".join("(.{1,8}?)" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
+        marks = {character: f"m{ord(character)}" for character in value if character in _MARKS}
+        places = {character: f"(?P<{name}>.{{1,8}}?)" for character, name in marks.items() if character not in forms}
+        pattern = ""
+        for character in value:
+            known = f"(?P={marks[character]})" if character in marks and character not in forms else ""
+            pattern += places.pop(character, known) or re.escape(forms.get(character, character))
         inside = written[key].removeprefix(codec.string_open).removesuffix(codec.string_close)
         found = re.fullmatch(pattern, inside, re.DOTALL)
         if found is None:
             return ()
-        forms |= dict(zip(pieces[1::2], found.groups(), strict=True))
+        forms |= {character: found[name] for character, name in marks.items() if character not in forms}
     return tuple((character, form) for character, form in forms.items() if form != character)
 
 

@@ -45,10 +45,12 @@ from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError, RequestError
+from unrender.format.tokens import special_tokens
 from unrender.machine.ids import is_made_for
 from unrender.messages.wire import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
-from unrender.prompt import Piece, PromptText
+from unrender.prompt import AUTHORS, Piece, PromptText, flagged
+from unrender.prompt.special_texts import SpecialTexts
 from unrender.signatures import expected_one_of
 from unrender.turn import Extending, ParsedAnswer, Turn
 
@@ -131,6 +133,14 @@ class Extender:
         pieces.append(Piece(text=self.answer, kind="answer"))
         return tuple(piece for piece in pieces if piece.text)
 
+    def parts(self, turn: Turn, special_roles: Collection[str] = AUTHORS) -> list[str]:
+        """Return the prompt of a turn in parts that contain no marker from a message."""
+        if not self.marked:
+            return [turn.prompt]
+        pieces = flagged(self.pieces(turn), special_roles)
+        bodies = special_tokens(text for text, body in pieces if body)
+        return SpecialTexts({*self.known_markers, *bodies}).split(pieces)
+
     def texts(self) -> Iterator[PromptText] | None:
         """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
         if self.shown is None:
@@ -159,10 +169,8 @@ class Extender:
         """Return a copy for a turn whose prompt consists of the given messages, which were rendered as `shown`."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
-        history = Chain(None, messages)
-        return replace(
-            self, history=history, system=system, thought=thought, shown=shown, later=None, marked=self._encodes(marked)
-        )
+        first = replace(self, marked=False)._with(marked)
+        return replace(first, history=Chain(None, messages), system=system, thought=thought, shown=shown, later=None)
 
     def resumed(self, messages: Sequence[Any]) -> Extender:
         """Return a copy for a later turn, whose prompt contains `messages`."""
@@ -188,7 +196,7 @@ class Extender:
         extended = Ending(before, stub, made, said, short, turn.format, facts).extended(new)
         remarks = dict(self._remarks(facts, new, how))
         following = replace(
-            self,
+            self._with(safe.marked),
             asked=asked,
             variables={**self.variables, **how.variables},
             history=self.history and Chain(self.history, (_kept(said.message, calls), *new)),
@@ -196,8 +204,6 @@ class Extender:
             remarked=self.remarked.union(remarks),
             extended=extended,
             later=Chain(self.later, ((self.answer + answer.text + answer.padding, extended),)),
-            answer="",
-            marked=self.marked or self._encodes(safe.marked),
         )
         return replace(
             turn,
@@ -220,8 +226,8 @@ class Extender:
         new = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
         return guarded(RenderedConversation(writer, new, request).of(new), self.markers)
 
-    def _encodes(self, marked: Sequence[str]) -> bool:
-        return self.markers == "encode" and bool(marked)
+    def _with(self, marked: Sequence[str]) -> Extender:
+        return replace(self, answer="", marked=self.marked or (self.markers == "encode" and bool(marked)))
 
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return the writer of the next prompt and the writer of the current one. Also returns the new request and its arguments.

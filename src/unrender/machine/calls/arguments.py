@@ -278,10 +278,8 @@ class ArgumentReader(Cursor):
         """Read the value of an argument. Return False if its end marker is missing or damaged."""
         machine, view, call = self.machine, self.view, self.machine.current
         yield from self._to_value()
-        # Report a duplicate argument, as in `<city>Rome</city><city>Oslo</city>`.
         if call.key in call.keys:
-            # The first value was already emitted, so emit the second one too. Most JSON parsers use the last value of a duplicate key.
-            machine.malformed(call.key, "another argument")
+            yield from self._repeat()
         call.keys.add(call.key)
         machine.arguments(key_text(call))
         call.count += 1
@@ -314,6 +312,18 @@ class ArgumentReader(Cursor):
             machine.take(Role.MARKER, machine.at + len(CDATA_END))
         call.kind = ""
         return True
+
+    def _repeat(self) -> Steps[None]:
+        """Report a duplicate argument, as in `<city>Rome</city><city>Oslo</city>`."""
+        machine, call = self.machine, self.machine.current
+        if self.view.hides_ends:
+            while machine.at == len(machine.buffer) and not machine.final:
+                yield
+            # In `f(a='x', b='y', b='z')`, the value of `a` may be `x', b='y`.
+            call.unclear = True
+            self.fail("another argument")
+        # The first value was already emitted, so emit the second one too. Most JSON parsers use the last value of a duplicate key.
+        machine.malformed(call.key, "another argument")
 
     def _to_value(self) -> Steps[None]:
         """Consume a repeated start marker of the value, and the start of a CDATA section."""

@@ -9,7 +9,6 @@ Rule: whitespace inside and between literals is flexible. Next to raw values, on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from unrender.answer.literals import without_fences
 from unrender.answer.nodes import Element, Marker, literal_of
@@ -56,14 +55,15 @@ class ReadCalls:
     """For an empty call: the address at which execution continues."""
 
     def step(self, machine: Machine) -> bool:
-        around = self.addresses
-        begin = partial(_RunReader, machine, self.view, recover=around.tail, addresses=around, begin=self)
-        run = Restart.running(machine, begin)
+        if machine.restart is None:
+            around = self.addresses
+            reader = _RunReader(machine, self.view, recover=around.tail, addresses=around, begin=self)
+            machine.restart = Restart.of(machine, reader)
         try:
-            next(run)
+            next(machine.restart.run)
         except (Left, StopIteration) as left:
             before, machine.restart = machine.restart, None
-            if self.view.calls.alone and before and isinstance(left, Failed):
+            if self.view.calls.alone and isinstance(left, Failed):
                 # The text is read as if it hadn't been tried. Reports name only what the format itself expects.
                 machine.wanted = before.state["wanted"]
                 machine.failed_at = before.failed_at - machine.base

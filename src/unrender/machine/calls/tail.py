@@ -77,15 +77,15 @@ class TailReader(ObjectReader):
         machine, view = self.machine, self.view
         if (more := self._end_failed()) is not None:
             return more
-        # A call without end markers, such as `f(a=1)`, is already complete.
-        if not view.closers and not self._limited():
+        # A call without end markers, such as `f(a=1)`, is already complete, unless its bracket may be part of a value.
+        if not view.closers and not view.hides_closers and not self._limited():
             self._complete()
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
         # Layout between calls is always shorter than `MAX_BLANK`, so leave the run of calls.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine.at)
-        if undecided(machine, view.marks, at):
+        if undecided(machine, view.marks, at) or (view.hides_closers and undecided(machine, view.turn_ends, at)):
             return True
         mark = view.marks.at(buffer, at)
         if mark in view.call_openers and not self._ends_this(mark):
@@ -336,6 +336,8 @@ class TailReader(ObjectReader):
         if call_failed(machine):
             machine.text(Role.CONTENT, at + len(mark))
             return True
+        if not self.view.closers:
+            self._complete()
         machine.take(Role.LAYOUT, at)
         # An end marker that was already consumed is a repetition, as in `</call></call>`.
         index = ahead[0] if ahead else seen - 1
@@ -452,8 +454,11 @@ class TailReader(ObjectReader):
             # A bare call such as `{"name": …}` must be complete, so it's text if its end is missing.
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
                 self.fail(wanted)
-            if cut_off:
-                fail_call(machine, "truncated", wanted, "")
+            # In `[f(a='x'); g('y')]`, the value of `a` may be `x'); g('y`, if the format has no escapes.
+            goes_on = not ended and not view.turn_ends.at(machine.buffer, at)
+            unclear = view.hides_closers and machine.call and goes_on and not self._limited()
+            if cut_off or unclear:
+                fail_call(machine, "truncated" if cut_off else "invalid", wanted, "" if cut_off else machine.buffer[at])
                 machine.closed = ABANDONED
             # If an end marker also ends the turn, engines strip it from the end of the output, so don't report it as missing.
             elif not ended or expected[machine.closed] not in view.stripped:

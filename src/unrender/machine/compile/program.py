@@ -341,7 +341,7 @@ class _Compiler:
                     if marker.core in dropped:
                         self._unopened(hub, Marker(marker.text + part.joint))
         for marker in self.tree.dropped:
-            self._silent(hub, marker, self.code.emit(Jump(self.answer, thinks=True)))
+            self._silent(hub, marker, self.code.emit(Jump(self.answer, thinks=True)), quotable=True)
         for marker in self.tree.joints:
             # A joint is dropped at the start of content. Directly before a call, the joint is part of the call.
             self._opens(marker, self.answer)
@@ -383,8 +383,11 @@ class _Compiler:
         others = ({*self._markers()} - {marker.core} - dropped) | ends
         if not token or any(text.startswith(token) for text in others):
             return
-        address, role = (self.answer, Role.MARKER) if token in dropped else (hub.at, Role.CONTENT)
-        opens = OpenThought(token, self.code.emit(Mention(len(token), address, "", role)), closed=True)
+        mention = self.code.emit(Mention(len(token), hub.at, ""))
+        if token in dropped:
+            unsure = EndTurn(len(token), mention, self._thought_openers())
+            mention = self.code.emit(unsure, Mention(len(token), self.answer, "", Role.MARKER))
+        opens = OpenThought(token, mention, closed=True)
         again = Lit(marker.core, inner.role, optional=True)
         at = self.code.emit(opens, Lit(token, inner.role), again, Space(marker.after, inner.role), Jump(inner.at))
         hub.direct.setdefault(token, at)
@@ -395,6 +398,10 @@ class _Compiler:
             around = (part.open, part.close)
             yield from (it.core for marker in around for it in marker.spelled)
         yield from (marker.core for marker in self.tree.between)
+
+    def _thought_openers(self) -> tuple[str, ...]:
+        thoughts = (part for part in self.tree.parts if isinstance(part, ReasoningPart))
+        return tuple(it.core for thought in thoughts for it in thought.open.spelled if it.core)
 
     def _direct(self, hub: _Hub, variant: str, marker: Marker, target: int, role: Role, *first: Instruction) -> None:
         """Emit the code for one variant of a marker. The instructions `first` decide whether the marker counts."""
@@ -411,7 +418,7 @@ class _Compiler:
         """
         for variant in marker.variants():
             mention = self.code.emit(Mention(len(variant), hub.at, "")) if quotable else -1
-            unsure = (EndTurn(len(variant), mention),) if quotable else ()
+            unsure = (EndTurn(len(variant), mention, self._thought_openers()),) if quotable else ()
             hub.direct.setdefault(variant, self.code.emit(*unsure, *self._without(variant, marker), Jump(target)))
 
     @staticmethod
@@ -448,7 +455,8 @@ class _Compiler:
             if holds_token(marker.core):
                 for variant in marker.variants():
                     mention = self.code.emit(Mention(len(variant), hub.at, ""))
-                    self._direct(hub, variant, marker, hub.at, Role.MARKER, EndTurn(len(variant), mention))
+                    unsure = EndTurn(len(variant), mention, self._thought_openers())
+                    self._direct(hub, variant, marker, hub.at, Role.MARKER, unsure)
             else:
                 openers = (*(end.core for end in self.tree.ends), *(entry.opening.opener for entry in entries))
                 self._last(hub, marker, hub.at, openers)

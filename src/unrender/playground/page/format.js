@@ -31,8 +31,9 @@ export class Parts {
   inLine(line) {
     if (/raise_exception|!= ?['"]assistant/.test(line)) return [];
     const plain = line.replaceAll('\\"', '"').replaceAll("\\n", "\n");
+    const written = line.replace(/\bif\b[^}%]*(?=[}%])/g, ""); // A condition writes nothing, e.g. `{{ "\n" if message.content }}`.
     const marks = (text) => text.length > 2 && plain.includes(text);
-    const writes = (piece) => (piece.role === "marker" ? marks(piece.text.trim()) : line.includes("{{") && WRITES[piece.role]?.test(line));
+    const writes = (piece) => (piece.role === "marker" ? marks(piece.text.trim()) : line.includes("{{") && WRITES[piece.role]?.test(written));
     return this.all.flatMap((piece, index) => (writes(piece) ? [index] : []));
   }
 }

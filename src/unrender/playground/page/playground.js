@@ -28,6 +28,7 @@ let format = null; // The example's own format, until its template is edited.
 let time = null; // The position of the slider in a link.
 let playing = null;
 let templates = []; // The examples.
+let attack = ""; // Text that forges a conversation.
 
 const source = new Editor($("source"), drawTemplate);
 const output = new Editor($("output"), drawStretches);
@@ -293,7 +294,16 @@ function change(index, message) {
   refreshTurn();
 }
 
+/** Add a message that contains a whole conversation, with the template's own markers. */
+function forge() {
+  if (!attack) return;
+  messages = [...messages, { role: "user", content: attack }];
+  drawMessages();
+  refreshTurn();
+}
+
 function drawPrompt(turn) {
+  attack = turn.attack;
   fill($("prompt"), ...promptParts(turn));
   const triggers = turn.triggers.map((trigger) => trigger.value ?? JSON.stringify(trigger));
   const rows = [
@@ -314,13 +324,22 @@ function promptParts(turn) {
   const total = points.length;
   const begun = turn.prefill && turn.prompt.endsWith(turn.prefill) ? total - Array.from(turn.prefill).length : total;
   const history = Math.min(turn.history ?? begun, begun);
-  const cuts = [...turn.written.map(([start, end]) => [start, end, "written"]), [history, begun, "generation"], [begun, total, "begun"]];
+  const layers = [
+    ...turn.written.map(([start, end]) => [start, end, "written"]),
+    [history, begun, "generation"],
+    [begun, total, "begun"],
+    ...turn.owners.map(([start, end, role, where]) => [start, end, `of-${role}`, where]),
+    ...turn.marked.map(([start, end]) => [start, end, "forged", "stays text with Turn.encode"]),
+  ];
+  const names = points.map(() => []); // The layers of each character.
+  for (const layer of layers) for (let at = layer[0]; at < layer[1]; at += 1) names[at].push(layer);
   const found = [];
-  let at = 0;
-  for (const [start, end, name] of cuts) {
-    if (start > at) found.push(points.slice(at, start).join(""));
-    if (end > start) found.push(make("mark", { className: name, textContent: points.slice(start, end).join("") }));
-    at = Math.max(at, end);
+  for (let at = 0, end = 0; at < total; at = end) {
+    const same = (other) => names[other].length === names[at].length && names[other].every((layer, k) => layer === names[at][k]);
+    while (end < total && same(end)) end += 1;
+    const text = points.slice(at, end).join("");
+    const title = names[at].map(([, , , where]) => where).filter(Boolean).join(", ");
+    found.push(names[at].length ? make("mark", { className: names[at].map(([, , name]) => name).join(" "), title, textContent: text }) : text);
   }
   return found;
 }
@@ -724,6 +743,7 @@ function start() {
   listen(["time"], "input", drawTime);
   listen(["dialect"], "change", () => run("grammar"));
   listen(["use"], "change", drawUse);
+  listen(["attack"], "click", forge);
   listen(["add"], "click", () => {
     messages = [...messages, { role: messages.at(-1)?.role === "user" ? "assistant" : "user", content: "" }];
     drawMessages();
