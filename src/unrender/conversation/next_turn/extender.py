@@ -425,7 +425,7 @@ def _matched(
     messages: Conversation,
     said: Answered,
     offset: int,
-    foreign: bool,  # noqa: FBT001 -- the sender of the ids
+    foreign: bool,
 ) -> tuple[Conversation, tuple[SaidCall, ...], Answered, list[str]]:
     """Return the result of `answering`, and a note for each result with an unknown id."""
     found = answering(messages, said, offset)

@@ -345,10 +345,7 @@ class Turns:
             raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
         # Restore the original ids, which the prompt contains, since the client may have renamed the calls.
         names = dict(zip(history.calls, kept.calls, strict=True))
-        own = tuple(_renamed(message, names) for message in news)
-        # A result of an earlier call, or with a wrong id. Rendering reports a wrong id with its position.
-        if unknown := {id for message in own if (id := message.get("tool_call_id"))}.difference(kept.calls):
-            raise _NotExtended("messages", f"tool_call_id: no call of the last answer has the id {min(unknown)!r:.60}")
+        own = _own_results(news, names)
         try:
             turn = kept.turn.next(
                 kept.text,
@@ -448,6 +445,15 @@ def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
     lasting = [note for note in before.warnings if not _NOTED.search(note)]
     new = [_NOTED.sub(lambda found: f"messages[{int(found[1]) + length}]", note) for note in turn.warnings]
     return dict.fromkeys([*lasting, *new])
+
+
+def _own_results(news: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ...]:
+    """Return new messages with the call ids of the prompt. Raises `_NotExtended` for a result of another call."""
+    own = tuple(_renamed(message, names) for message in news)
+    # Rendering accepts the id of an earlier call, and reports a wrong id with its position.
+    if unknown := {id for message in own if (id := message.get("tool_call_id"))}.difference(names.values()):
+        raise _NotExtended("messages", f"tool_call_id: no call of the last answer has the id {min(unknown)!r:.60}")
+    return own
 
 
 def _renamed(message: Any, names: Mapping[str, str]) -> Any:
