@@ -163,8 +163,11 @@ async def _verl_conversations(model: Any, tokenizer: Any, samples: int) -> list[
     class Engine:
         async def generate(self, *, prompt_ids: list[int], **_: Any) -> Any:
             prompt = torch.tensor([prompt_ids])
+            # The saved model has no settings for sampling. Without them, all samples of a group are equal, and the loss is 0.
+            sampling = {"do_sample": True, "temperature": 1.0, "top_k": 0}
+            limit = LONGEST // TURNS
             made = model.generate(
-                prompt, max_new_tokens=LONGEST // TURNS, output_logits=True, return_dict_in_generate=True
+                prompt, max_new_tokens=limit, output_logits=True, return_dict_in_generate=True, **sampling
             )
             ids = made.sequences[0, len(prompt_ids) :]
             scores = torch.log_softmax(torch.stack(made.logits)[:, 0], -1).gather(1, ids[:, None])[:, 0]
