@@ -270,6 +270,32 @@ def test_a_continued_answer_is_part_of_the_message() -> None:
     assert parser.feed("!") == [ContentText("!")]
 
 
+HEADED = Format.from_json(
+    """{"version": 2,
+    "turn": {"headers": ["<|start|>"], "end": "<|return|>", "reasoning_to_content": "<|start|>", "content_to_tools": "<|end|><|start|>"},
+    "reasoning": {"mode": "tag_based", "start": "<|think|>", "end": "<|end|>"},
+    "content": {"mode": "always_wrapped", "start": "<|final|>"},
+    "tools": {"separator": "<|start|>", "function": ["<|to|>", {"slot": "name"}, "<|json|>", {"slot": "arguments"}, "<|call|>"]}}"""
+)
+"""A format in which the end marker of reasoning is the start of another marker."""
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "content"),
+    [
+        ("<|think|>Hm.<|end|><|start|><|think|>Hm.<|end|><|start|><|final|>Yes.<|return|>", "Hm.Hm.", "Yes."),
+        ("<|think|>Hm.<|end|><|start|><|think|>Hm.<|final|>Yes.<|return|>", "Hm.", "<|think|>Hm.Yes."),
+    ],
+)
+def test_second_thought_ends_at_a_longer_marker(text: str, reasoning: str, content: str) -> None:
+    """A marker that contains the end marker of reasoning ends a second thought. Without an end marker, its start marker is text."""
+    for pieces in ([text], list(text)):
+        parser = Parser(HEADED, Request())
+        fed(parser, pieces)
+
+        assert (parser.message.reasoning, parser.message.content) == (reasoning, content)
+
+
 def test_text_that_is_held_back_is_not_lost() -> None:
     """A possible start of a marker waits for more text, also in copies and saved parsers, and is returned once."""
     waiting = Parser(JSON_ENVELOPE.format, REQUEST)

@@ -567,7 +567,10 @@ class _Compiler:
                 for variant in marker.variants():
                     self._direct(inner, variant, marker, self.begins, Role.MARKER, CloseThought())
             else:
-                self._last(inner, marker, self.ended, ())
+                self._last(inner, marker, self.code.emit(CloseThought(), Jump(self.ended)), ())
         openers = (opener for part in self.tree.parts if isinstance(part, ContentPart) for opener in part.open.spelled)
+        closers = tuple(marker.core for marker in thought.close.spelled if marker.core)
         for marker in filter(lambda marker: holds_token(marker.core), (*openers, *self.tree.dropped)):
-            self._marker(inner, marker, self.begins, quotable=True)
+            # `<|end|><|start|>assistant` contains the end marker `<|end|>`.
+            closed = CloseThought(given=marker.core.startswith(closers))
+            self._marker(inner, marker, self.code.emit(closed, Jump(self.begins)), quotable=True)
