@@ -126,3 +126,13 @@ def _engine(kind: str, at: str | Connection, **how: Any) -> Backend:
 
 MAKERS = {kind: partial(_engine, kind) for kind in _MAKERS}
 """Constructors of each kind of engine, for an address or a connection."""
+
+
+def character_ids(text: str, special: Mapping[str, int]) -> list[int]:
+    """Return the ids of a text. Each special token and each other character has one id."""
+    ids = []
+    while text:
+        token = next((token for token in special if text.startswith(token)), text[0])
+        ids.append(special.get(token) or ord(token))
+        text = text[len(token) :]
+    return ids

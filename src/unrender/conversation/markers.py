@@ -1,7 +1,8 @@
 r"""Find the template's markers in the texts of messages, tools and documents, and break them if asked.
 
-Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers, and
-so are words with unusual characters between messages, e.g. `[[/USR]]`. A request is searched as a whole first, because usually no text contains a marker.
+Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers. So
+are words with unusual characters between messages, e.g. `[[/USR]]`. A request is searched as a whole first, because usually no text contains
+a marker.
 
 A marker is broken by a backslash after its first character: `<|im_end|>` becomes `<\|im_end|>`, and `<\|im_end|>` gets another backslash.
 So removing one backslash restores the text.

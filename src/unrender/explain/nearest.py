@@ -167,10 +167,9 @@ def candidates() -> tuple[tuple[str, str, CallSyntax], ...]:
 
 
 def candidates_in(output: str) -> Iterator[tuple[str, str, CallSyntax]]:
-    """Yield the candidates that may parse a call in `output`: `output` contains a start marker of calls or, if there is none, a word of the
-    text before a call's name.
+    """Yield the candidates that may parse a call in `output`.
 
-    Compiling parsers for the others would take most of the time of an explanation.
+    `output` contains one of their start markers or, if they have none, a word that they write before a call's name. Compiling parsers for the others would take most of the time of an explanation.
     """
     for name, why, syntax in candidates():
         markers = [marker for text in syntax.markers[:2] if (marker := text.strip())]

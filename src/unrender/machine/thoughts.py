@@ -85,9 +85,8 @@ class Mention:
     """`Role.MARKER` for a meaningless token, which is dropped."""
 
     def step(self, machine: Machine) -> bool:
-        if (
-            machine.left is not None
-        ):  # The end marker is missing, so it's missing after all start markers before this position too.
+        # If the end marker is missing, it's also missing after all start markers before this position.
+        if machine.left is not None:
             machine.left, machine.unended = None, machine.base + machine.failed_at
         marker = machine.buffer[machine.at : machine.at + self.size]
         if self.wanted and not machine.roles:

@@ -422,12 +422,12 @@ def answering(
 
 
 def _matched(
-    messages: Conversation,
-    said: Answered,
-    offset: int,
-    foreign: bool,
+    messages: Conversation, said: Answered, offset: int, foreign: bool
 ) -> tuple[Conversation, tuple[SaidCall, ...], Answered, list[str]]:
-    """Return the result of `answering`, and a note for each result with an unknown id."""
+    """Return the result of `answering`, and a note for each result with an unknown id.
+
+    Raises `RequestError` for such a result, unless ids may be `foreign`.
+    """
     found = answering(messages, said, offset)
     return *found, _checked_ids(messages, said, offset, foreign=foreign)
 

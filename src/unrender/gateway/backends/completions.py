@@ -222,7 +222,7 @@ class VLLM(Completions):
         return self._with_ids(body, job)
 
     def _path(self, job: Job) -> str:
-        """Return the path for a job. Of older releases, the completions path accepts token ids, too, but no images."""
+        """Return the path for a job. The completions path of older releases accepts token ids, too, but no images."""
         return self.path if job.prompt_ids is None else _TOKENS_IN
 
     def _with_ids(self, body: dict[str, Any], job: Job) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, NamedTuple
 
 import pytest
-from engine_server import MAKERS, EngineServer, events
+from engine_server import MAKERS, EngineServer, character_ids, events
 from serving import CALL, HELLO, TOOL, template
 
 from unrender.gateway.answers.turns import Turns
@@ -24,13 +24,7 @@ BOS = 300_000
 
 
 def encoded(text: str) -> list[int]:
-    """Return the ids of a text. Each special token and each other character has one id."""
-    ids = []
-    while text:
-        token = next((special for special in SPECIAL if text.startswith(special)), text[0])
-        ids.append(SPECIAL.get(token) or ord(token))
-        text = text[len(token) :]
-    return ids
+    return character_ids(text, SPECIAL)
 
 
 def decoded(ids: list[int]) -> str:

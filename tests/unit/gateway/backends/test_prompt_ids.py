@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from engine_server import MAKERS, EngineServer, events
+from engine_server import MAKERS, EngineServer, character_ids, events
 from serving import HELLO, TOOL, Told, posted, served, template
 
 from unrender.gateway.answers.choice import Choice
@@ -29,13 +29,7 @@ SCHEMA = {
 
 
 def encoded(text: str) -> list[int]:
-    """Return the ids of a text. Each special token and each other character has one id."""
-    ids = []
-    while text:
-        token = next((special for special in SPECIAL if text.startswith(special)), text[0])
-        ids.append(SPECIAL.get(token) or ord(token))
-        text = text[len(token) :]
-    return ids
+    return character_ids(text, SPECIAL)
 
 
 def tokenized(body: Any) -> dict[str, Any]:
