@@ -369,9 +369,7 @@ def _encode_container(value: Any, codec: Codec, entry: Skeleton, margin: str) ->
             assert_never(codec.containers)
 
 
-def literal_style(
-    codec: Codec, suffix: Finder | Follow, *, after_key: str = "", in_code: bool = False
-) -> LiteralStyle:
+def literal_style(codec: Codec, suffix: Finder | Follow, *, after_key: str = "", in_code: bool = False) -> LiteralStyle:
     """Return the notation for those values of `codec` that need no end marker.
 
     `suffix` is the text after the value. If `in_code` is True, the suffix is a comma or a bracket. `after_key` is as in `LiteralStyle`.
