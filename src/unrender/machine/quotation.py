@@ -58,7 +58,7 @@ _LABEL = re.compile(r"^(\w{1,32}:)(?= |$)", re.MULTILINE)
 _OPENS = (
     (re.compile(r"<<[-~]?\s*['\"]?(\w+)['\"]?\s*\Z"), ("{}",)),
     (re.compile(r"\{%-?\s*(\w+)"), ("{{% end{}", "{{%- end{}")),
-    (re.compile(r"\[(\w+)[^\[\]]*\]\Z"), ("[/{}",)),
+    (re.compile(r"\[(?!\w*(?i:calls?)\b)(\w+)[^\[\]]*\]\Z"), ("[/{}",)),
     (re.compile(r"(<!\[CDATA\[)\Z"), ("]]",)),
     (re.compile(r"(\S{0,64}\$ |>>> )"), ("{}",)),
 )
