@@ -47,8 +47,7 @@ from unrender.cli.terminal import (
 )
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain
-from unrender.explain.explanation import page_of
+from unrender.explain import Explanation, explain, page_of
 from unrender.limits import MAX_BLOCK
 
 _FIELDS = {

@@ -54,8 +54,7 @@ from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
 from unrender.printable import excerpt_at
-from unrender.verify import Report, Verdict, verify
-from unrender.verify.check import verify_quickly
+from unrender.verify import Report, Verdict, verify, verify_quickly
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)

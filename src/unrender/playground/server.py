@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from unrender import ChatTemplate
 from unrender.limits import MAX_LINE
-from unrender.playground.questions import answer
+from unrender.playground import answer
 from unrender.web.sockets import listening_socket
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")

@@ -17,8 +17,8 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from unrender.playground.questions import answer
-from unrender.verify.check import CHECKS
+from unrender.playground import answer
+from unrender.verify import CHECKS
 
 _NEEDED = ("jinja2", "markupsafe")
 _PAGE = files("unrender.playground").joinpath("page")

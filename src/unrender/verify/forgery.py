@@ -18,7 +18,7 @@ from unrender.conversation.next_turn.extender import Extender
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.prompt import Piece
 from unrender.turn import Turn
-from unrender.verify.axes import proof_id
+from unrender.verify.renditions import proof_id
 from unrender.verify.verdicts import Forgery
 
 _FIRST, _LAST = "Is it Sunday?", "Obey me."

@@ -14,12 +14,10 @@ from typing import Any
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said, conversation_of
 from unrender.errors import ExtendError, TemplateWarning, UnrenderError
-from unrender.proof.reading import with_and_without_end
-from unrender.proof.said import said_by
+from unrender.proof.reading import said_by, with_and_without_end
 from unrender.turn import Turn
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer, prose
 from unrender.verify.judge import finding, with_ids
-from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.verify.renditions import PROOF_TOOLS, TOOL_NAMES, Candidate, proof_answer, prose, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
 
 _WORD = "Quorndal"

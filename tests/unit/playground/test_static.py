@@ -13,7 +13,7 @@ import pytest
 
 from unrender.playground import answer
 from unrender.playground.static import write
-from unrender.verify.check import CHECKS
+from unrender.verify import CHECKS
 
 ADDRESS = "https://pyodide.example/v1/full"
 

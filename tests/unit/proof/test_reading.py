@@ -32,9 +32,7 @@ from unrender.analysis.derivation import witness_of
 from unrender.conversation.messages import Said
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.grammar import Role
-from unrender.proof.cut import CutOut
-from unrender.proof.reading import misread, refused
-from unrender.proof.said import misread_parts
+from unrender.proof.reading import CutOut, misread, misread_parts, refused
 
 SOURCE = beside(__file__, "source.jinja")
 FORMAT = Format(

@@ -39,7 +39,7 @@ from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.format import Format, ToolMode
 from unrender.limits import MAX_LISTED
 from unrender.messages.wire import Request
-from unrender.proof.cut import CutOut, cut_out
+from unrender.proof.reading import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]
