@@ -147,7 +147,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options for the example model. If that model can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
-    from unrender.gateway.example import EXAMPLE, example_model  # noqa: PLC0415
+    from unrender.gateway.config import EXAMPLE, example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
@@ -174,7 +174,7 @@ def _describe(config: Config) -> None:
 
 
 def _run(config: Config, own: Mapping[str, Any]) -> None:
-    from unrender.gateway.routes import app  # noqa: PLC0415
+    from unrender.gateway import app  # noqa: PLC0415
     from unrender.gateway.serve import server  # noqa: PLC0415
 
     where: dict[str, Any] = {

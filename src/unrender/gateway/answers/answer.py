@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from unrender import Event
 from unrender.gateway.answers.choice import Choice
 from unrender.gateway.answers.kept import Shelf
-from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.probes import UNREAD
+from unrender.gateway.answers.model import UNREAD, Model
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid

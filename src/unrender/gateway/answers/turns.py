@@ -28,8 +28,7 @@ from unrender.cache import Cache
 from unrender.conversation.markers import MarkerPolicy
 from unrender.dialects.constraint import ENGINE_OF
 from unrender.errors import ExtendError, SchemaWarning
-from unrender.gateway.answers.history import History, key_of, read_history
-from unrender.gateway.answers.kept import KeptAnswer, Shelf, weight_of
+from unrender.gateway.answers.kept import History, KeptAnswer, Shelf, key_of, read_history, weight_of
 from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces.surface import Ask, Outcome
