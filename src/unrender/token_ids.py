@@ -21,7 +21,7 @@ from typing import Any
 
 from unrender import Event, Message, Parser
 from unrender.cache import Cache, kept
-from unrender.format.tokens import literal_texts
+from unrender.format import literal_texts
 from unrender.json_values import FrozenDict
 from unrender.limits import MAX_FEW, MAX_FILE
 from unrender.prompt.encoder import Decoder, Detokenizer, PromptEncoder, added_tokens, special_ids_of

@@ -1,7 +1,6 @@
 """Types of arguments and results: tools, requests, media, triggers, spans and healings."""
 
-from unrender.dialects.constraint import Engine
-from unrender.dialects.triggers import Trigger, TriggerKind
+from unrender.dialects.constraint import Engine, Trigger, TriggerKind
 from unrender.machine.past import Span
 from unrender.messages.wire import CallStatus, Media, Request, Tool, ToolChoice, ToolPrompt
 from unrender.turn import Healing, ParsedAnswer

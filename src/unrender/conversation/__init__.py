@@ -6,7 +6,7 @@ on the answer.
 Start with `preparation`, which uses the other modules once for each request:
 
 - `messages` and `tools` parse the input.
-- `offer` describes tools in words (`wording`) if the template ignores them. It also decides whether earlier calls are written as text.
+- `offer` describes tools in words if the template ignores them. It also decides whether earlier calls are written as text.
 - `concede` rearranges conversations that the template rejects.
 - `adapt` converts messages to the dicts that the template expects.
 - `transcript` runs these steps to render prompts and training masks.

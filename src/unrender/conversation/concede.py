@@ -23,8 +23,7 @@ from unrender.answer.encode import encode_calls
 from unrender.conversation.adapt import as_text, said_by_user, split_system, with_names
 from unrender.conversation.capabilities import Refusal
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of, words_in
-from unrender.conversation.offer import DEFAULT_FORMAT, Plan
-from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
+from unrender.conversation.offer import DEFAULT_FORMAT, RESULT_CLOSE, RESULT_OPEN, Plan
 from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
 from unrender.messages.wire import ToolPrompt

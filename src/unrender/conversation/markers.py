@@ -24,8 +24,7 @@ from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.transcript import SharedTime, Writer
 from unrender.conversation.variables import TemplateKwargs
 from unrender.errors import RequestError
-from unrender.format import Format
-from unrender.format.tokens import literal_texts, special_tokens
+from unrender.format import Format, literal_texts, special_tokens
 from unrender.limits import MAX_LISTED
 from unrender.messages.wire import Request
 from unrender.prompt import AUTHORS, Piece

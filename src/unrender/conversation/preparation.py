@@ -21,8 +21,7 @@ from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import resolve_kwargs
 from unrender.errors import RequestError
-from unrender.format import Format
-from unrender.format.tokens import ends_within, literal_texts, special_tokens
+from unrender.format import Format, ends_within, literal_texts, special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
 from unrender.messages.wire import Request, ToolPrompt
 from unrender.nodes import Grammar

@@ -20,8 +20,7 @@ from unrender.analysis.ask.probes import user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said
 from unrender.errors import RequestError, TemplateError
-from unrender.format import Format
-from unrender.format.tokens import literal_texts
+from unrender.format import Format, literal_texts
 from unrender.parser.prompt_tail import read_prefill
 from unrender.proof.reading import CutOut, ReadAnswer, as_message
 from unrender.turn import Turn

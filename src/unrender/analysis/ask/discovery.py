@@ -34,7 +34,7 @@ from unrender.analysis.ask.probes import (
 )
 from unrender.conversation.capabilities import Context, ReasoningPlace
 from unrender.conversation.messages import Said
-from unrender.format.tokens import lexemes
+from unrender.format import lexemes
 from unrender.limits import MAX_ID, MAX_LISTED, MAX_RETRIES
 from unrender.proof.split import closers_of, common_prefix, is_tag
 

@@ -45,7 +45,7 @@ from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError, RequestError
-from unrender.format.tokens import special_tokens
+from unrender.format import special_tokens
 from unrender.machine.ids import is_made_for
 from unrender.messages.wire import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
