@@ -26,8 +26,7 @@ from unrender.parser.broken import Broken, first_broken, only_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
-from unrender.prompt import AUTHORS, Piece, PromptText, flagged
-from unrender.prompt.encoder import PromptEncoder
+from unrender.prompt import AUTHORS, Piece, PromptEncoder, PromptText, flagged
 from unrender.signatures import checked
 
 if TYPE_CHECKING:

@@ -15,8 +15,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from unrender.answer.follow import call_signs
-from unrender.answer.literals import TOKEN, holds_token, json_tokens, keyed_tokens, tokens
-from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Marker, ReasoningPart
+from unrender.answer.nodes import (
+    TOKEN,
+    Answer,
+    ArgumentsPart,
+    Calls,
+    ContentPart,
+    Marker,
+    ReasoningPart,
+    holds_token,
+    json_tokens,
+    keyed_tokens,
+    tokens,
+)
 from unrender.cache import kept
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.parts import text_of

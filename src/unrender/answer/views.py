@@ -13,8 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
-from unrender.answer.literals import is_distinctive, is_sign, tokens, without_fences
-from unrender.answer.nodes import Answer, ArgumentsPart, Calls, Element, Marker, literal_of
+from unrender.answer.nodes import (
+    Answer,
+    ArgumentsPart,
+    Calls,
+    Element,
+    Marker,
+    is_distinctive,
+    is_sign,
+    literal_of,
+    tokens,
+    without_fences,
+)
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts

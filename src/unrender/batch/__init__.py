@@ -32,7 +32,7 @@ from unrender.format import Format
 from unrender.limits import MAX_CONTEXT, MAX_SHOWN_ITEMS
 from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
-from unrender.prompt.encoder import Detokenizer
+from unrender.prompt import Detokenizer
 from unrender.signatures import checked, did_you_mean
 from unrender.token_ids import ChunkParser, TokenParser, special_texts_of
 from unrender.types import Request

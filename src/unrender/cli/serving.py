@@ -245,9 +245,9 @@ def playground_command(
     Python runs in the browser instead, on Pyodide.
     """
     if static is not None:
-        from unrender.playground.static import write  # noqa: PLC0415 - imported on use
+        from unrender.playground import write_site  # noqa: PLC0415 - imported on use
 
-        files = write(Path(static), pyodide=pyodide)
+        files = write_site(Path(static), pyodide=pyodide)
         print_line(f"wrote {len(files)} files to {static}; serve them with any web server")
         return
     with extra("gateway"):

@@ -18,8 +18,7 @@ from enum import StrEnum
 from typing import Literal
 
 from unrender.answer.build import own_calls
-from unrender.answer.literals import TOKEN, is_phrase
-from unrender.answer.nodes import Calls, literal_of
+from unrender.answer.nodes import TOKEN, Calls, is_phrase, literal_of
 from unrender.format import Format, ReasoningMode, Slot
 from unrender.messages.wire import Request, Tool
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from unrender.answer.build import calls_of
 from unrender.answer.encode import Call, encode_calls
-from unrender.answer.literals import is_sign
-from unrender.answer.nodes import Marker, literal_of
+from unrender.answer.nodes import Marker, is_sign, literal_of
 from unrender.answer.views import CallView
 from unrender.dialects.intact import Read, intact_arguments, requiring
 from unrender.dialects.remainder import Remainder, reach

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from unrender.gateway.failure import invalid
 from unrender.gateway.gateway import free_descriptors, raise_limit
-from unrender.web.sockets import listening_socket
+from unrender.web import listening_socket
 
 HEAD_SECONDS = 10.0
 """Time limit for a request's head, in seconds. The limit applies from the time a connection is opened or an answer ends."""

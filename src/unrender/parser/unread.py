@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 
 from unrender.answer.build import calls_in
-from unrender.answer.literals import is_sign
-from unrender.answer.nodes import Marker, literal_of
+from unrender.answer.nodes import Marker, is_sign, literal_of
 from unrender.answer.views import CallView
 from unrender.cache import kept
 from unrender.format import Format, Slot

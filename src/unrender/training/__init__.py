@@ -39,8 +39,7 @@ from typing import Any, NamedTuple, Self
 from unrender import ChatTemplate, Message, Policy, RequestError, Turn
 from unrender.conversation.tools import read_request
 from unrender.errors import ExtendError, TemplateWarning, UnrenderError
-from unrender.prompt import AUTHORS
-from unrender.prompt.encoder import PromptEncoder
+from unrender.prompt import AUTHORS, PromptEncoder
 from unrender.signatures import checked, checked_late
 from unrender.token_ids import TokenParser
 from unrender.training.masks import AssistantMask, assistant_mask

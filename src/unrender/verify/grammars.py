@@ -24,7 +24,7 @@ from itertools import product
 from typing import Any
 
 from unrender.answer.encode import encode_answer
-from unrender.answer.literals import tokens
+from unrender.answer.nodes import tokens
 from unrender.conversation.messages import Said
 from unrender.dialects.constraint import Engine
 from unrender.dialects.remainder import Remainder

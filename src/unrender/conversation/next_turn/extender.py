@@ -49,8 +49,7 @@ from unrender.format import special_tokens
 from unrender.machine.ids import is_made_for
 from unrender.messages.wire import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
-from unrender.prompt import AUTHORS, Piece, PromptText, flagged
-from unrender.prompt.special_texts import SpecialTexts
+from unrender.prompt import AUTHORS, Piece, PromptText, SpecialTexts, flagged
 from unrender.signatures import expected_one_of
 from unrender.turn import Extending, ParsedAnswer, Turn
 

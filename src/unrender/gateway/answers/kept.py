@@ -279,7 +279,7 @@ class Conversations:
             return
         with self._lock:
             known = self._answers.pop(answer.place.digest, ())
-            alike = (answer, *(one for one in known if _said(one) != _said(answer)))[:MAX_FEW]
+            alike = (answer, *(one for one in known if _identity(one) != _identity(answer)))[:MAX_FEW]
             self._answers[answer.place.digest] = alike
             self.weight += _size(alike) - _size(known)
             while self.weight > self.most:
@@ -291,7 +291,7 @@ def _size(answers: Iterable[KeptAnswer]) -> int:
     return sum(answer.size for answer in answers)
 
 
-def _said(answer: KeptAnswer) -> tuple[str, str, Place]:
+def _identity(answer: KeptAnswer) -> tuple[str, str, Place]:
     return answer.text, answer.turn.prompt, answer.place
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from unrender.answer.literals import is_distinctive, without_fences
-from unrender.answer.nodes import Element, Elements, Marker, literal_of
+from unrender.answer.nodes import Element, Elements, Marker, is_distinctive, literal_of, without_fences
 from unrender.answer.views import ATTRIBUTE, MARKER_WORDS, CallView
 from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_WORD

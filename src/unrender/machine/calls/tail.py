@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from unrender.answer.literals import is_distinctive
+from unrender.answer.nodes import is_distinctive
 from unrender.answer.views import BACKQUOTES
 from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT, MAX_WORDS
 from unrender.machine.call_events import (
