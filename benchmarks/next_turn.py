@@ -45,7 +45,7 @@ from unrender.errors import ExtendError
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
+from unrender.gateway.backends import EngineCapabilities, Job, Piece
 from unrender.gateway.config import example_model
 from unrender.gateway.serve import listener, server
 from unrender.machine.ids import id_maker, numbered_id

@@ -34,7 +34,7 @@ from unrender.format import (
 )
 from unrender.machine.events import ContentText
 from unrender.machine.policy import Policy
-from unrender.messages.wire import Request, Tool
+from unrender.messages import Request, Tool
 from unrender.parser.streaming import Parser
 
 CHUNK = 4

@@ -31,7 +31,7 @@ from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import read_response_template
 from unrender.format import Format, Slot
-from unrender.proof.reading import CutOut, as_message
+from unrender.proof import CutOut, as_message
 from unrender.verify import Verdict
 from unrender.verify import response_templates as export
 from unrender.verify.renditions import AXES, TOOL_NAMES, Candidate, proof_answer, show_after_prompt

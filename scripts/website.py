@@ -45,7 +45,7 @@ from griffe import Extension, Object
 import unrender.machine
 from unrender import ChatTemplate
 from unrender.cli.serving import PYODIDE
-from unrender.dialects.constraint import Dialect
+from unrender.dialects import Dialect
 from unrender.format import (
     CallIdPosition,
     Containers,

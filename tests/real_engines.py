@@ -27,7 +27,7 @@ from real_requests import ROOT, Answer, Request, sent, whole
 from unrender import Turn
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.backends.backend import EngineGrammar, Job
+from unrender.gateway.backends import EngineGrammar, Job
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.config import example_model, read

@@ -17,8 +17,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unrender.conversation import Capabilities, ReasoningPlace, shape_context
 from unrender.conversation.adapt import shape_messages
-from unrender.conversation.capabilities import Capabilities, ReasoningPlace, shape_context
 from unrender.format import Format
 
 if TYPE_CHECKING:

@@ -19,15 +19,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unrender.analysis.ask import NAMES, Prober, carries_needle, shapes, user
 from unrender.analysis.ask.answers import Answers, Turns
-from unrender.analysis.ask.probes import NAMES, Prober, carries_needle, shapes, user
 from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.answer.encode import encode_answer
 from unrender.errors import FormatError, GrammarError
 from unrender.format import CallSyntax, Format, Slot, ToolMode, lexemes
 from unrender.format.data import decode, plain_data
 from unrender.formats import declared_formats, with_declared
-from unrender.messages.wire import Request, Tool
+from unrender.messages import Request, Tool
 from unrender.parser.prompt_tail import begun_by
 from unrender.proof.claims import possible_format
 from unrender.proof.split import closers_of, is_tag

@@ -34,7 +34,7 @@ from unrender.errors import FormatError
 from unrender.format.data import decode, plain_data
 from unrender.formats import named_path, read_regular, texts_of_users, user_folder
 from unrender.limits import MAX_DOCUMENT, MAX_MESSAGES, MAX_STORED, STANDARD
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 from unrender.version import __version__
 
 CACHE_VARIABLE = "UNRENDER_CACHE"

@@ -14,8 +14,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from unrender.answer.follow import call_signs
-from unrender.answer.nodes import (
+from unrender.answer import (
     TOKEN,
     Answer,
     ArgumentsPart,
@@ -28,10 +27,11 @@ from unrender.answer.nodes import (
     keyed_tokens,
     tokens,
 )
+from unrender.answer.follow import call_signs
 from unrender.cache import kept
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.parts import text_of
-from unrender.messages.wire import Request, Tool
+from unrender.messages import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"

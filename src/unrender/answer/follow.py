@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from unrender.answer.nodes import (
+from unrender.answer import (
     Calls,
     Element,
     Elements,

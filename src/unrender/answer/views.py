@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
-from unrender.answer.nodes import (
+from unrender.answer import (
     Answer,
     ArgumentsPart,
     Calls,
@@ -25,6 +24,7 @@ from unrender.answer.nodes import (
     tokens,
     without_fences,
 )
+from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts

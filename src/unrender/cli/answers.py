@@ -45,7 +45,7 @@ from unrender.cli.terminal import (
     remark,
     width,
 )
-from unrender.dialects.constraint import ENGINE_OF
+from unrender.dialects import ENGINE_OF
 from unrender.examples import example_answer
 from unrender.explain import Explanation, explain, page_of
 from unrender.limits import MAX_BLOCK

@@ -198,7 +198,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
 
 def _listening(config: Config, host: str, port: int) -> socket.socket:
     """Return the listening socket. Prints the server's address, and a remark if answers come from the sampler instead of a model."""
-    from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.backends import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listener  # noqa: PLC0415
 

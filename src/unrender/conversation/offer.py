@@ -20,14 +20,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unrender.answer import ArgumentsPart, Calls
 from unrender.answer.build import calls_in_syntax, own_calls
 from unrender.answer.encode import encode_calls, filled, run_of
-from unrender.answer.nodes import ArgumentsPart, Calls
-from unrender.conversation.capabilities import Capabilities
+from unrender.conversation import Capabilities
 from unrender.errors import RequestError
 from unrender.format import CallSyntax, Format, Slot, ToolMode, Typing, preserved_tokens
 from unrender.formats import Declared, declared_formats, with_declared
-from unrender.messages.wire import Request, ToolPrompt
+from unrender.messages import Request, ToolPrompt
 from unrender.signatures import expected_one_of
 from unrender.values.notations import notation_of
 

@@ -22,7 +22,7 @@ from typing import Any
 from unrender.errors import GrammarError, ParseError
 from unrender.examples.values import example_value, words_of
 from unrender.limits import MAX_LISTED, MAX_SHOWN
-from unrender.messages.wire import Message, Request, Tool, ToolChoice
+from unrender.messages import Message, Request, Tool, ToolChoice
 from unrender.nodes import Role
 from unrender.signatures import checked
 from unrender.turn import Turn

@@ -22,7 +22,7 @@ from unrender.explain.recording import Replay, replay
 from unrender.format import Format
 from unrender.limits import MAX_COUNTED
 from unrender.machine.events import Event, Malformed
-from unrender.messages.wire import Message, ToolCall
+from unrender.messages import Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import read_prefill
 from unrender.parser.streaming import Span

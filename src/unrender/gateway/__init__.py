@@ -35,11 +35,10 @@ from unrender.gateway.exchange import ID_HEADERS, Endpoint, Guard, request_id
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, free_descriptors
 from unrender.gateway.record import Metrics
-from unrender.gateway.surfaces import chat, messages
+from unrender.gateway.surfaces import Ask, chat, messages
 from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
-from unrender.gateway.surfaces.surface import Ask
 from unrender.gateway.uploads import Gone
 from unrender.signatures import nearest
 from unrender.version import __version__

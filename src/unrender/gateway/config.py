@@ -34,7 +34,7 @@ from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.gateway.answers.model import ALL, Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Markers, Repairs, Thoughts, Turns
-from unrender.gateway.backends.backend import Backend, EngineError, Sampler
+from unrender.gateway.backends import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
@@ -42,7 +42,7 @@ from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong
-from unrender.gateway.surfaces.surface import ReasoningField
+from unrender.gateway.surfaces import ReasoningField
 from unrender.limits import MAX_COUNT
 from unrender.rendering.loading import LoadedTemplates
 

@@ -25,14 +25,14 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from unrender.gateway.answers.answer import Answer
+from unrender.gateway.answers import Answer
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Prepared
-from unrender.gateway.backends.backend import EngineError
+from unrender.gateway.backends import EngineError
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway
 from unrender.gateway.record import Record
-from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface
+from unrender.gateway.surfaces import Api, Ask, Head, Surface
 from unrender.gateway.uploads import Gone, Receive
 from unrender.limits import MAX_REMARK
 

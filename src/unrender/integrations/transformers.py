@@ -22,7 +22,7 @@ from typing import Any, Protocol, cast
 
 from unrender import ChatTemplate, Event, GrammarError, Message, Parser, RequestError, TemplateError, Turn
 from unrender.cache import kept
-from unrender.dialects.constraint import Engine
+from unrender.dialects import Engine
 from unrender.errors import TokenizerError
 from unrender.prompt import Detokenizer, exact_options
 from unrender.rendering.loading import LoadedTemplates

@@ -30,8 +30,8 @@ from typing import Any, TypeVar
 
 from unrender import ChatTemplate, Event, GrammarError, TemplateError, Turn, UnrenderError, __version__
 from unrender.cache import kept
-from unrender.conversation.next_turn.extender import Extender
-from unrender.dialects.constraint import ENGINE_OF
+from unrender.conversation.next_turn import Extender
+from unrender.dialects import ENGINE_OF
 from unrender.examples.values import example_value
 from unrender.explain import explain
 from unrender.format import Format

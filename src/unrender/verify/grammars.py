@@ -23,18 +23,18 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from unrender.answer import tokens
 from unrender.answer.encode import encode_answer
-from unrender.answer.nodes import tokens
 from unrender.conversation.messages import Said
-from unrender.dialects.constraint import Engine
+from unrender.dialects import Engine
 from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
 from unrender.machine.events import Malformed
-from unrender.messages.wire import Message, Request
+from unrender.messages import Message, Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import generated_format, read_prefill
-from unrender.proof.reading import CutOut, disallowed, said_by, with_and_without_end
+from unrender.proof import CutOut, disallowed, said_by, with_and_without_end
 from unrender.turn import Turn
 from unrender.verify.judge import NOT_WRITTEN, claimed, finding, message_json
 from unrender.verify.renditions import (

@@ -16,13 +16,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from unrender.analysis.ask.probes import user
+from unrender.analysis.ask import user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said
 from unrender.errors import RequestError, TemplateError
 from unrender.format import Format, literal_texts
 from unrender.parser.prompt_tail import read_prefill
-from unrender.proof.reading import CutOut, ReadAnswer, as_message
+from unrender.proof import CutOut, ReadAnswer, as_message
 from unrender.turn import Turn
 from unrender.verify.judge import (
     NOT_WRITTEN,

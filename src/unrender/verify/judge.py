@@ -14,13 +14,13 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from unrender.analysis.ask.probes import result, user
+from unrender.analysis.ask import result, user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Conversation, Said, conversation_of
 from unrender.format import Format
-from unrender.messages.wire import Message
+from unrender.messages import Message
 from unrender.nodes import Role
-from unrender.proof.reading import (
+from unrender.proof import (
     CutOut,
     ReadAnswer,
     as_message,

@@ -12,18 +12,18 @@ from random import Random
 from typing import Any, Self
 
 from unrender.analysis import Capabilities
-from unrender.analysis.ask.probes import Prober, result, up_to_results, user
+from unrender.analysis.ask import Prober, result, up_to_results, user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
 from unrender.machine.policy import Policy
-from unrender.messages.wire import Request, read_tools
+from unrender.messages import Request, read_tools
 from unrender.parser.prompt_tail import read_prefill
+from unrender.proof import CutOut, ReadAnswer, cut_out, read
 from unrender.proof.claims import claims_to_read
-from unrender.proof.reading import CutOut, ReadAnswer, cut_out, read
 from unrender.proof.split import common_suffix
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 
 _WORDS = [
     *("the", "rain", "in", "Spain", "stays", "mainly", "while"),

@@ -18,7 +18,7 @@ from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import REASONING_NAMES, Exported
 from unrender.parser.prompt_tail import read_prefill
-from unrender.proof.reading import CutOut
+from unrender.proof import CutOut
 from unrender.verify.judge import finding
 from unrender.verify.renditions import AXES, PROOF_TOOLS, Candidate, show, show_after_prompt
 from unrender.verify.verdicts import Counterexample, Report

@@ -11,7 +11,7 @@ import pytest
 from cases import cases
 
 from unrender.cli.serving import _model
-from unrender.gateway.backends.backend import free_cores
+from unrender.gateway.backends import free_cores
 from unrender.gateway.config import EXAMPLE, example_model
 from unrender.gateway.failure import Failure
 

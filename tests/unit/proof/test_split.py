@@ -8,7 +8,7 @@ import pytest
 from cases import cases
 
 from unrender import Limits
-from unrender.analysis.ask.probes import Spent
+from unrender.analysis.ask import Spent
 from unrender.analysis.find.skeletons import json_spans
 from unrender.format import lexemes
 from unrender.proof.split import (

@@ -6,7 +6,7 @@ from cases import beside, cases
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said
-from unrender.proof.reading import CutOut
+from unrender.proof import CutOut
 from unrender.verify.renditions import Candidate, proof_answer
 from unrender.verify.response_templates import show_closing
 

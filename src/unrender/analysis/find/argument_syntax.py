@@ -14,8 +14,8 @@ from typing import Any, assert_never
 
 from markupsafe import escape
 
+from unrender.analysis.ask import KEYS, NAMES, NUMBERS, PLAIN_NEEDLE, Spent
 from unrender.analysis.ask.answers import ANSWER_KINDS, Answers, WrittenCall
-from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS, PLAIN_NEEDLE, Spent
 from unrender.analysis.find.skeletons import Row, arguments_span, find_tokens, joined_skeleton, literal_after, make_row
 from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Strings, Typing, Words, lexemes
 from unrender.proof.split import Solution, common_prefix, common_suffix, is_word, solve

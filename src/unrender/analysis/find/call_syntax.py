@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from unrender.analysis.ask import CONTENT, EOS, IDS, NAMES, REASONING, Spent, make_calls
 from unrender.analysis.ask.answers import Answers, WrittenCall
-from unrender.analysis.ask.probes import CONTENT, EOS, IDS, NAMES, REASONING, Spent, make_calls
 from unrender.analysis.find import skeletons
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding

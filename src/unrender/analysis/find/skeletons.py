@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from unrender.analysis.ask.probes import NAMES, Spent
+from unrender.analysis.ask import NAMES, Spent
 from unrender.conversation.messages import SaidCall
 from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode, lexemes
 from unrender.format.parts import text_of

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field, replace
 
 from unrender import Turn
 from unrender.gateway.answers.turns import HELLO, Calls, Repairs, Turns
-from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, EngineGrammar, Job
+from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.surfaces.surface import ReasoningField
+from unrender.gateway.surfaces import ReasoningField
 from unrender.limits import MAX_SMALL
 from unrender.openai import Usage
 from unrender.signatures import expected_one_of

@@ -7,8 +7,8 @@ import time
 import pytest
 from rendering_rows import template_of
 
+from unrender.analysis.ask import Prober
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import Prober
 from unrender.analysis.completion import find_example
 
 SOURCE = (
