@@ -144,6 +144,11 @@ def literal_of(piece: Element = Marker()) -> str:
     return piece.text if isinstance(piece, Marker) else ""
 
 
+def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
+    """Return the elements with each marker split into its pieces, and slots unchanged."""
+    return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningPart(nodes.AnswerPart):
     """Reasoning between markers. If there is no start marker, reasoning starts in the prompt."""
