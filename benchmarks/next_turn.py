@@ -44,8 +44,8 @@ from unrender.answer.encode import encode_answer
 from unrender.errors import ExtendError
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends import EngineCapabilities, Job, Piece
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import EngineCapabilities, Job, OutputPiece
 from unrender.gateway.config import example_model
 from unrender.gateway.serve import listener, server
 from unrender.machine.ids import id_maker, numbered_id
@@ -230,7 +230,7 @@ class Uncut:
         self.cache = ""
         self.number = 0
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield an answer once the prompt is read."""
         prompt = job.turn.prompt
         seen = len(self.cache) if prompt.startswith(self.cache) else 0
@@ -239,10 +239,10 @@ class Uncut:
         text = answer(job.turn, self.number, liberties=True)
         self.cache = prompt + text
         for at in range(0, len(text), TOKEN):
-            yield Piece(text[at : at + TOKEN])
+            yield OutputPiece(text[at : at + TOKEN])
         whole, written, cached = (length // TOKEN for length in (len(prompt), len(text), seen))
         usage = Usage(prompt_tokens=whole, completion_tokens=written, cached_tokens=cached)
-        yield Piece("", 0, "stop", usage)
+        yield OutputPiece("", 0, "stop", usage)
 
     async def count(self, text: str) -> int:
         """Count characters."""
@@ -259,7 +259,7 @@ class Uncut:
 def scripted(stack: ExitStack, chat: ChatTemplate, extend: Literal["on", "off"]) -> Server:
     """Return a gateway in front of the scripted engine, in a thread that runs until the stack closes."""
     port = unused_port()
-    model = Model(name="any", turns=Turns(template=chat, extend=extend), backend=Uncut())
+    model = Model(name="any", turns=TurnFactory(template=chat, extend=extend), backend=Uncut())
     running, listening = server(app([model]), shutdown_timeout=0.1), listener("127.0.0.1", port)
     thread = threading.Thread(target=lambda: asyncio.run(running.serve([listening])), daemon=True)
     thread.start()

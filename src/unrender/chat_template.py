@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from unrender.format import Format
     from unrender.grammar import Grammar
     from unrender.messages import Request
-    from unrender.rendering import Renderer
+    from unrender.rendering import RenderFunction
     from unrender.turn import Turn
 
 ReasoningFormat = Literal["auto", "none"]
@@ -173,7 +173,7 @@ class ChatTemplate:
     @checked
     def from_renderer(
         cls,
-        render: Renderer,
+        render: RenderFunction,
         *,
         variables: Collection[str] = (),
         bos_token: str = "",

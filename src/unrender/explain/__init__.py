@@ -16,7 +16,7 @@ from os import PathLike
 from typing import Any
 
 from unrender.chat_template import ChatTemplate, as_template
-from unrender.explain.hints import HINTS, Case, Hint
+from unrender.explain.hints import HINTS, Hint, HintCase
 from unrender.explain.nearest import AnswerReading, Nearest, find_nearest
 from unrender.explain.recording import Replay, replay
 from unrender.format import Format
@@ -140,7 +140,7 @@ def explain(
     turn = turn if prompt is None else replace(turn, prompt=prompt, prefill=read_prefill(turn.format, prompt))
     reading = AnswerReading.of(turn, output)
     nearest, best = find_nearest(reading)
-    case = Case(reading=reading, nearest=nearest, best=best)
+    case = HintCase(reading=reading, nearest=nearest, best=best)
     hints = (Hint(name=name, text=text, fix=fix) for name, find in HINTS.items() for text, fix in find(case))
     # Use an unfinished parser, because a finished one expects no more text.
     waiting = turn.parser()
