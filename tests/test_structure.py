@@ -167,7 +167,7 @@ def test_unit_tests_mirror_the_source() -> None:
 
 
 CALL_FIELDS = re.compile(r"\b(call_start|call_end|section_start|name_prefix)\b")
-KNOW_CALLS = ("answer", "format", "formats", "analysis", "proof")
+KNOW_CALLS = ("answer", "format", "analysis", "proof")
 
 
 def test_few_modules_know_the_fields_of_a_call_syntax() -> None:

@@ -42,7 +42,7 @@ from unrender.errors import FormatError
 from unrender.export import Exported, Target, read_response_template
 from unrender.format import Format
 from unrender.format.data import differences
-from unrender.formats import Declared, declared_formats, read_declared
+from unrender.format.declared import Declared, declared_formats, read_declared
 from unrender.verify import verify_format
 from unrender.verify.response_templates import verify_export
 

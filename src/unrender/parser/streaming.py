@@ -17,7 +17,7 @@ from unrender.answer.build import answer_of, names_in_openers, names_matter, off
 from unrender.cache import kept
 from unrender.errors import GrammarError, ParseError, RequestError, StateError
 from unrender.format import Format, ReasoningMode
-from unrender.formats import known_calls, known_reasoning
+from unrender.format.declared import known_calls, known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of
 from unrender.machine.call_events import open_call
 from unrender.machine.compile.combinators import compile_combinators

@@ -14,7 +14,7 @@ from typing import Any
 from unrender import ChatTemplate, UnrenderError
 from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 from unrender.gateway.answers.model import Findings, only
 from unrender.gateway.answers.model import probe_engine as try_engine
 from unrender.gateway.answers.turns import TurnFactory
