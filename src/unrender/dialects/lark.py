@@ -26,7 +26,7 @@ from unrender.dialects.lowering.context_free import (
 from unrender.dialects.lowering.stops import inverted, leaves_first
 from unrender.grammar.expansion import Expansion
 from unrender.limits import MAX_LAYOUT
-from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refused, walk
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refusal_of, walk
 from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
@@ -139,7 +139,7 @@ class _Writer:
                 return f"({written_choice(inner, self.item)}){bounds}"
             case Choice() | Sequence():
                 return f"({written_choice(node, self.item)})"
-        raise refused(node, "cannot be written in Lark")
+        raise refusal_of(node, "cannot be written in Lark")
 
 
 def _any_of(texts: list[str]) -> str:
@@ -228,7 +228,7 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
         case Stopped() | Literal() | Chars() | JsonValue():
             pass
         case _:
-            raise refused(node, "cannot be written in Lark")
+            raise refusal_of(node, "cannot be written in Lark")
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Nod
             case Stopped() | Ref() | Optional() | Repeat() | JsonValue():
                 pass
             case _:
-                raise refused(here, "cannot be written in Lark")
+                raise refusal_of(here, "cannot be written in Lark")
 
 
 def _is_step(node: Node | Stopped) -> bool:

@@ -158,7 +158,7 @@ class _Writer:
                 return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
             case Ref(name):
                 return self.written[name]
-        raise nodes.refused(node, "cannot be written in a structural tag")
+        raise nodes.refusal_of(node, "cannot be written in a structural tag")
 
     def regular(self, node: Node) -> TagFormat:
         """Write a plain node as EBNF, with all the rules that it needs. A single literal stays a literal."""

@@ -210,7 +210,7 @@ Node = Literal | Sequence | Choice | Refused
 """A node of a grammar. Functions that distinguish node types list all of them, so mypy reports each place where a new type is missing."""
 
 
-def refused(node: Refused, why: str) -> GrammarError:
+def refusal_of(node: Refused, why: str) -> GrammarError:
     """Return the error for a node that isn't allowed here.
 
     >>> refusal(Cut(), "cannot be written in GBNF")

@@ -397,7 +397,7 @@ class _Lowering:
                 return self.repeated(self.closed(inner), low, high, separator)
             case nodes.Cut() | nodes.End():
                 return nodes.EMPTY
-        raise nodes.refused(node, f"cannot be written as a context-free rule: {node!r:.120}")
+        raise nodes.refusal_of(node, f"cannot be written as a context-free rule: {node!r:.120}")
 
     def named(self, name: str) -> nodes.Ref:
         found = self.known.get(name)

@@ -19,9 +19,8 @@ from unrender.machine.instructions import shared_length
 from unrender.machine.interpreter import OR
 from unrender.nodes import Role
 from unrender.values.coercion import STRING, agreed
-from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.doubts import CDATA_END, CDATA_START, Doubts, leaves_open
-from unrender.values.finder import SPACE, Finder, end_of
+from unrender.values.finder import NOT_HERE, SPACE, Finder, end_of, odd_names
 from unrender.values.json_text import escape
 from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.notations import notation_of

@@ -23,8 +23,7 @@ from unrender.machine.call_events import name_call, name_meant, unoffered
 from unrender.machine.instructions import FENCE, take_space, undecided
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
-from unrender.values.declared import NOT_HERE, OddNames, odd_names
-from unrender.values.finder import Finder, end_of
+from unrender.values.finder import NOT_HERE, Finder, OddNames, end_of, odd_names
 from unrender.values.resumable import DONE, FAILED, MORE, Scanner
 
 ONE_OF_THE_TOOLS = "the name of one of the tools"

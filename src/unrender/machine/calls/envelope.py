@@ -21,8 +21,7 @@ from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Steps
 from unrender.machine.frames import CallState
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
-from unrender.values.declared import NOT_HERE, odd_names
-from unrender.values.finder import Finder
+from unrender.values.finder import NOT_HERE, Finder, odd_names
 from unrender.values.json_text import duplicate_key
 from unrender.values.resumable import DONE, FAILED, MORE
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
