@@ -34,7 +34,7 @@ class Restart(Resumable):
     failed_at: int
     """Furthest position that the attempts before the start reached."""
     wanted: str
-    """What the attempts before the start expected."""
+    """The text that the attempts before the start expected."""
     state: tuple[Any, ...]
     """Values of the fields `_STATE`."""
     frames: list[Frame]
