@@ -194,8 +194,7 @@ def main() -> None:
     rows = [
         {"category": name, "mode": mode, **tally.shares()} for name, of in found.items() for mode, tally in of.items()
     ]
-    command = f"python benchmarks/grammar_worth.py --tasks {given.tasks}"
-    finish(given, "grammar_worth", {"command": command, "rows": rows}, "worth")
+    finish(given, "grammar_worth", {"rows": rows}, "worth")
 
 
 def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:

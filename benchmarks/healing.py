@@ -17,7 +17,6 @@ import json
 import random
 import re
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack
@@ -27,7 +26,7 @@ from typing import Any
 from grammar_worth import ATTEMPT, CATEGORIES, Tally, Task
 from reporting import arguments
 from result_tables import finish
-from served import Server, llama_cpp
+from served import Server, frames, llama_cpp
 
 from unrender import ChatTemplate, Event, Malformed, Parser, ToolCallFinished, Turn
 from unrender.gateway.example import example_model
@@ -44,7 +43,7 @@ class Engine:
     """A llama.cpp server with counters of its requests."""
 
     def __init__(self, server: Server) -> None:
-        self._address = f"http://127.0.0.1:{server.port}/completion"
+        self._server = server
         self.tokens = 0
         self.heals = 0
         self.stood: Mapping[str, Any] = {}
@@ -56,14 +55,11 @@ class Engine:
         """Yield pieces of a completion, each with its finish reason. Leaving the loop stops the engine."""
         asked = {"temperature": 0, "seed": ATTEMPT["seed"], "n_predict": ATTEMPT["max_tokens"], "cache_prompt": True}
         body = {**asked, "stream": True, "prompt": prompt, "stop": stop, "grammar": grammar}
-        request = urllib.request.Request(self._address, json.dumps(body).encode(), {"content-type": "application/json"})
-        with urllib.request.urlopen(request) as response:
-            for line in response:
-                if line.startswith(b"data: {"):
-                    piece = json.loads(line[6:])
-                    self.tokens += len(piece.get("tokens") or ())
-                    ended = {"limit": "length", None: None}.get(piece.get("stop_type"), "stop")
-                    yield piece["content"], ended
+        with self._server.get("/completion", body) as response:
+            for piece in frames(response):
+                self.tokens += len(piece.get("tokens") or ())
+                ended = {"limit": "length", None: None}.get(piece.get("stop_type"), "stop")
+                yield piece["content"], ended
 
     def judge(self, turn: Turn, text: str) -> None:
         """Count the values of the last broken call in the healed answer."""
@@ -147,7 +143,6 @@ def main() -> None:
     for way, tally in found.items() if given.show else ():
         print(*(f"{way}: {text}" for text in tally.wrong), sep="\n")
     written = {
-        "command": f"python benchmarks/healing.py --tasks {given.tasks}",
         "calls": found[FREE].tasks,
         "heals": engine.heals,
         "kept": engine.values[True],

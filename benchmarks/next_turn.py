@@ -295,8 +295,9 @@ def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -
                     times[name].setdefault(str(number), []).append(said)
                 sent = {key: value for key, value in said.message.items() if value or key == "content"}
                 news = f"It is wet in town {number}, with wind from the west. " * 12
-                role = "tool" if said.message["tool_calls"] else "user"
-                messages += [{"role": "assistant", **sent}, {"role": role, "content": news}]
+                calls = said.message["tool_calls"]
+                role = {"role": "tool", "tool_call_id": calls[0]["id"]} if calls else {"role": "user"}
+                messages += [{"role": "assistant", **sent}, {**role, "content": news}]
     return {name: {turn: _middle(said) for turn, said in by.items()} for name, by in times.items()}
 
 
@@ -337,7 +338,7 @@ def main() -> None:
     # Results that aren't measured this time are kept.
     before = read(given.json) if given.json else {}
     found = {part: works[part]() for part in given.only}
-    finish(given, "next_turn", {**before, "command": "python benchmarks/next_turn.py", **found}, *given.only)
+    finish(given, "next_turn", {**before, **found}, *given.only)
 
 
 if __name__ == "__main__":

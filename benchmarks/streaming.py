@@ -189,7 +189,7 @@ def main() -> None:
     asked = arguments(__doc__, "--quick", "--json")
     lengths, runs = (LENGTHS[2::2], 2) if asked.quick else (LENGTHS, 7)
     cases = [measured(case, lengths, runs) for case in CASES]
-    finish(asked, "streaming", {"command": "python benchmarks/streaming.py", "cases": cases}, "chunk")
+    finish(asked, "streaming", {"cases": cases}, "chunk")
 
 
 if __name__ == "__main__":
