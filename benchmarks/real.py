@@ -12,8 +12,7 @@ for all concurrent answers. So its template writes only the tools' names, about 
 in the grammar. The tools are drawn from a table of nine realistic ones, each with its own name and arguments. An engine
 would also have to read the schemas, which costs both sides the same and isn't in these figures.
 
-CPU is that of the whole process, including the engine. On a shared machine only the ratios are meaningful, and CPU more
-than seconds. The last column counts the answers that started a call. If a server writes no required call, no grammar
+On a shared machine, only the ratios are meaningful. The last column counts the answers that started a call. If a server writes no required call, no grammar
 has constrained its tokens.
 """
 
@@ -129,11 +128,8 @@ def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
         return round(statistics.median(of(*pair) for pair in said), 3)
 
     return {
-        "prompt": said[0][0].prompt_tokens,
         "later": middle(lambda bound, plain: bound.first / plain.first),
         "slower": middle(lambda bound, plain: plain.rate / bound.rate if bound.rate else math.inf),
-        "cpu": middle(lambda bound, _: 1e3 * bound.cpu / max(bound.tokens, 1)),
-        "plain_cpu": middle(lambda _, plain: 1e3 * plain.cpu / max(plain.tokens, 1)),
         "calls": sum(bool(bound.message["tool_calls"]) for bound, _ in said),
     }
 

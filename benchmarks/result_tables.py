@@ -188,16 +188,6 @@ def _cost(found: Found) -> Lines:
     yield from table(heads, rows)
 
 
-def _first(found: Found) -> Lines:
-    times = found["next_turn"]["first"]
-    last = str(max(map(int, next(iter(times.values())))))
-    rows = (
-        (name, f"{by['2']['seconds']:.2f} s", f"{by[last]['seconds']:.2f} s", by[last]["read"])
-        for name, by in times.items()
-    )
-    yield from table(("first token", "turn 2", f"turn {last}", f"tokens read at turn {last}"), rows)
-
-
 _SHOWN = {
     "relay": "a byte relay",
     "libraries": "the libraries",
@@ -254,7 +244,6 @@ TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "prepare": _columns("request", "prepare", _PREPARE),
     "kept": _columns("next_turn", "kept", _KEPT, left=2),
     "cost": _cost,
-    "first": _first,
     "gateway": _gateway,
     "real": _real,
     "worth": _columns("grammar_worth", "rows", _WORTH, left=2),

@@ -1,8 +1,7 @@
 """Start servers of one model for benchmarks, and send them requests: the gateway, and llama.cpp's own chat endpoint.
 
 Strategy: all servers run llama.cpp's engine code with the same file and number of threads. A request is streamed and
-timed from outside, by its first and last output. CPU is that of the server's process and its children, including the
-engine.
+timed from outside, by its first and last output.
 """
 
 from __future__ import annotations
@@ -45,14 +44,9 @@ class Said:
 
     message: dict[str, Any] = field(default_factory=lambda: {"content": "", "tool_calls": []})
     tokens: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Prompt tokens that were in the engine's cache."""
     first: float = 0.0
     """Seconds from the request to the first token."""
     seconds: float = 0.0
-    cpu: float = 0.0
-    """Processor seconds used by the server."""
 
     @property
     def rate(self) -> float:
@@ -127,14 +121,14 @@ def started(
 def ask(server: Server, body: Mapping[str, Any], show: Callable[[Mapping[str, Any]], object] = bool) -> Said:
     """Return the streamed answer of Chat Completions. `show` gets each delta. Raises `OSError` if the server rejects the request."""
     more = {"model": "any", "stream": True, "stream_options": {"include_usage": True}}
-    said, spent, start = Said(), cpu(server.pid), time.monotonic()
+    said, start = Said(), time.monotonic()
     with server.post({**more, **body}) as answer:
         for chunk in frames(answer):
             if "error" in chunk:
                 break
             said.first = said.first or time.monotonic() - start
             show(_add(said, chunk))
-    said.seconds, said.cpu = time.monotonic() - start, cpu(server.pid) - spent
+    said.seconds = time.monotonic() - start
     return said
 
 
@@ -146,8 +140,7 @@ def frames(answer: Iterable[bytes]) -> Iterator[Any]:
 def _add(said: Said, chunk: Mapping[str, Any]) -> Mapping[str, Any]:
     """Add a chunk to the answer, and return its delta."""
     if usage := chunk.get("usage"):
-        said.tokens, said.prompt_tokens = usage["completion_tokens"], usage["prompt_tokens"]
-        said.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        said.tokens = usage["completion_tokens"]
     delta: Mapping[str, Any] = chunk["choices"][0]["delta"] if chunk["choices"] else {}
     said.message["content"] += delta.get("content") or ""
     calls = said.message["tool_calls"]

@@ -225,13 +225,10 @@ def answers(format_: Format) -> Iterator[Said]:
         random = Random(kind)  # noqa: S311 - reproducible, not secret
         yield from (axis(random) for _ in range(_SAMPLES))
     yield from map(_call, _VALUES)
-    marked = (f"a {part} b" for marker in markers(format_) for part in (marker, marker[: len(marker) // 2]))
-    for text in (*_AWKWARD, *marked):
-        yield from (
-            _call({"text": text}),
-            proof_answer(content=text),
-            proof_answer(content="It rains.", reasoning=text),
-        )
+    marked = [f"a {part} b" for marker in markers(format_) for part in (marker, marker[: len(marker) // 2])]
+    yield from (_call({"text": text}) for text in (*_AWKWARD, *marked))
+    yield from (proof_answer(content=text) for text in (*_AWKWARD, *marked))
+    yield from (proof_answer(content="It rains.", reasoning=text) for text in _AWKWARD)
 
 
 def markers(format_: Format) -> Sequence[str]:
