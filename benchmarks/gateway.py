@@ -155,7 +155,8 @@ def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_p
     LiteLLM's proxy can't keep up with the largest number of streams on two cores, so it skips it.
     """
     with ExitStack() as stack:
-        port, pid = started(stack, command, own=ALONE)
+        server = started(stack, command, own=ALONE)
+        port, pid = server.port, server.process.pid
         asyncio.run(_warm(port))
         yield asyncio.run(first(port, engine_port))
         counts = sorted({1, asked.streams // 10 or 1, asked.streams})

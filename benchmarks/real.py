@@ -106,17 +106,13 @@ def main() -> None:
 def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Yield the costs of a number of tools, with a row for each server and temperature."""
     found: dict[tuple[str, str], list[tuple[Said, Said]]] = {}
-    refused: dict[str, str] = {}
     for _ in range(rounds):
         bound, plain = pairs(count, tokens)
         for name, server in servers.items():
             for state in ("cold", "warm"):
-                try:
-                    found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
-                except OSError as error:
-                    refused[name] = str(error)
-    rows = [{"tools": count, "server": name, "state": state, **_figures(pair)} for (name, state), pair in found.items()]
-    for row in (*rows, *({"tools": count, "server": name, "refused": why} for name, why in refused.items())):
+                found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
+    for (name, state), pair in found.items():
+        row = {"tools": count, "server": name, "state": state, **_figures(pair)}
         progress(" ".join(f"{key} {value}" for key, value in row.items()))
         yield row
 

@@ -223,7 +223,7 @@ def _gateway(found: Found) -> Lines:
 
 def _real(found: Found) -> Lines:
     heads = ("tools", "", "decoding takes", "first token takes", f"answers with a call, of {found['real']['rounds']}")
-    rows = (row for row in found["real"]["rows"] if row["server"] == "unrender" and "calls" in row)
+    rows = (row for row in found["real"]["rows"] if row["server"] == "unrender")
     yield from table(
         heads,
         ((row["tools"], row["state"], f"{row['slower']:.2f} ×", f"{row['later']:.1f} ×", row["calls"]) for row in rows),

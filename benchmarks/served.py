@@ -18,14 +18,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+SERVE = (sys.executable, "-m", "unrender", "serve", "--port", "{port}")
+Output = IO[bytes] | int | None
+"""The output of a process: a file, `DEVNULL`, or that of this process."""
 
 
 class Server(NamedTuple):
     """A server process with a port."""
 
     port: int
-    pid: int
+    process: subprocess.Popen[bytes]
 
     def get(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the response to a request, which is sent with POST if it has a body. Raises `HTTPError` for an error status."""
@@ -61,19 +65,14 @@ class Said:
 
 def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
     """Return a gateway with the model in its process, until the stack closes. `own` are environment variables."""
-    return _serve(stack, "--gguf", str(path), *options, own=own)
+    return started(stack, [*SERVE, "--gguf", str(path), *options], "/ready", own)
 
 
-def configured(stack: ExitStack, settings: str) -> Server:
+def configured(stack: ExitStack, settings: str, ready: str = "/ready", output: Output = subprocess.DEVNULL) -> Server:
     """Return a gateway with these TOML settings, until the stack closes."""
     file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "gateway.toml"
     file.write_text(settings, encoding="utf-8")
-    return _serve(stack, "--config", str(file))
-
-
-def _serve(stack: ExitStack, *options: str, own: Mapping[str, str] | None = None) -> Server:
-    command = [sys.executable, "-m", "unrender", "serve", "--port", "{port}", *options]
-    return started(stack, command, "/ready", own)
+    return started(stack, [*SERVE, "--config", str(file)], ready, output=output)
 
 
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
@@ -93,8 +92,7 @@ def started(
     command: Sequence[str],
     ready: str = "",
     own: Mapping[str, str] | None = None,
-    *,
-    quiet: bool = True,
+    output: Output = subprocess.DEVNULL,
 ) -> Server:
     """Return the server that a command starts, until the stack closes. `{port}` in the command is its port.
 
@@ -102,12 +100,11 @@ def started(
     """
     port = unused_port()
     words = [word.replace("{port}", str(port)) for word in command]
-    output = subprocess.DEVNULL if quiet else None
     process = stack.enter_context(
         subprocess.Popen(words, stdout=output, stderr=output, env={**os.environ, **(own or {})})
     )
     stack.callback(process.kill)
-    server = Server(port, process.pid)
+    server = Server(port, process)
     while process.poll() is None:
         try:
             if ready:

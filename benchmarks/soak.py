@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import re
 import signal
@@ -20,15 +19,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 from reporting import ROOT, arguments
-from served import memory, unused_port
+from served import configured, memory
 
 from engine_server import EngineServer, events  # isort: skip - `reporting` sets the path
 from streams import STREAMED, Broken, added_up, frames, said  # isort: skip - `reporting` sets the path
@@ -239,26 +238,7 @@ class Soak:
             self.memory.append(memory(pid))
 
 
-@asynccontextmanager
-async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `unrender serve` until it exits after a signal."""
-    command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
-    source = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with log.open("wb") as file:
-        running = await asyncio.create_subprocess_exec(*command, stderr=file, env=source)
-        while "listening at" not in log.read_text(encoding="utf-8"):
-            assert running.returncode is None, log.read_text(encoding="utf-8")
-            await asyncio.sleep(0.2)
-        try:
-            yield running
-        finally:
-            with suppress(ProcessLookupError):
-                running.terminate()
-            await asyncio.wait_for(running.wait(), 60)
-
-
-TOML = """port = {port}
-[limits]
+TOML = """[limits]
 keepalive_interval = 1.0
 kept_bytes = 1000000
 [[models]]
@@ -274,22 +254,24 @@ TEMPLATE = ROOT / "tests" / "templates" / "json-tags.jinja"
 
 async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str]:
     """Run the soak test, print its figures, and return the faults."""
-    port = unused_port()
-    run = Soak(f"http://127.0.0.1:{port}", random.Random(seed), time.monotonic() + minutes * 60)
-    async with Faulty(rate) as faulty:
-        with tempfile.TemporaryDirectory() as folder:
-            settings, log = Path(folder) / "gateway.toml", Path(folder) / "log.txt"
-            text = TOML.format(port=port, engine=faulty.url, template=json.dumps(str(TEMPLATE)), idle=IDLE)
-            settings.write_text(text, encoding="utf-8")
-            async with gateway(settings, log) as running:
-                left = await run.clients(running.pid, streams)
-                files = len(list(Path(f"/proc/{running.pid}/fd").iterdir()))
-            logged = log.read_text(encoding="utf-8").splitlines()
+    with ExitStack() as stack:
+        log = stack.enter_context(tempfile.TemporaryFile())
+        async with Faulty(rate) as faulty:
+            settings = TOML.format(engine=faulty.url, template=json.dumps(str(TEMPLATE)), idle=IDLE)
+            # `/ready` would ask the engine.
+            server = await asyncio.to_thread(configured, stack, settings, "/health", log)
+            run = Soak(f"http://127.0.0.1:{server.port}", random.Random(seed), time.monotonic() + minutes * 60)
+            left = await run.clients(server.process.pid, streams)
+            files = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+            server.process.terminate()
+            ended = await asyncio.to_thread(server.process.wait, 60)
+        log.seek(0)
+        logged = log.read().decode().splitlines()
     found = [*run.wrong, *(line for line in logged if "Traceback" in line or "defect" in line)]
     found += [f"{faulty.open} connections to the engine are left"] if faulty.open else []
     found += [f"streams left: {left}"] if left != "0.0" else []
     # The server ends by the signal itself.
-    found += [f"the gateway ended with {running.returncode}"] if running.returncode != -signal.SIGTERM else []
+    found += [f"the gateway ended with {ended}"] if ended != -signal.SIGTERM else []
     quarter = max(1, len(run.memory) // 4)
     early, late = (statistics.median(run.memory[at:][:quarter]) for at in (quarter, -quarter))
     if late > early * GROWTH + SLACK:

@@ -133,7 +133,7 @@ def _gateway(stack: ExitStack, *options: str) -> Server:
     """Return a gateway that runs until the stack closes. If it exits, exit with an error message."""
     command = ["unrender", "serve", *options, "--port", "{port}"]
     print(f"\n$ {shlex.join(command[:-2])}\n", flush=True)
-    return started(stack, [str(TOOLS.program("unrender")), *command[1:]], "/ready", quiet=False)
+    return started(stack, [str(TOOLS.program("unrender")), *command[1:]], "/ready", output=None)
 
 
 def _ask(server: Server, question: str, *more: Mapping[str, Any], **request: Any) -> dict[str, Any]:
