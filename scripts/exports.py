@@ -31,12 +31,10 @@ from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import read_response_template
 from unrender.format import Format, Slot
-from unrender.proof.cut import CutOut
-from unrender.proof.said import as_message
+from unrender.proof import CutOut, as_message
 from unrender.verify import Verdict
 from unrender.verify import response_templates as export
-from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer
-from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.verify.renditions import AXES, TOOL_NAMES, Candidate, proof_answer, show_after_prompt
 from unrender.verify.response_templates import verify_export
 
 PAGE = ROOT / "docs" / "howto" / "transformers.md"

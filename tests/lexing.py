@@ -8,7 +8,7 @@ from typing import Any
 from oracles.confusion import Confusion, confusions
 
 from unrender import Turn
-from unrender.dialects.constraint import Dialect
+from unrender.dialects import Dialect
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
 from unrender.dialects.remainder import Remainder

@@ -20,7 +20,7 @@ from unrender.answer.encode import encode_answer
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, Job, Piece, Sampler
+from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, Job, Piece, Sampler
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -251,9 +251,8 @@ def bound_by(module: Path) -> set[str]:
 
 def modules_beside(package: Path) -> set[str]:
     """Return the names of the modules and packages next to an `__init__.py`."""
-    return {path.stem for path in package.parent.glob("*.py")} | {
-        path.parent.name for path in package.parent.glob("*/__init__.py")
-    }
+    modules = {path.stem for path in package.parent.glob("*.py") if path != package}
+    return modules | {path.parent.name for path in package.parent.glob("*/__init__.py")}
 
 
 def test_no_name_is_that_of_a_module_beside_it() -> None:

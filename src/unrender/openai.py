@@ -21,7 +21,7 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import Message, MessageBody, MessageFields, ReasoningField, ToolBody, ToolCallBody
+from unrender.messages import Message, MessageBody, MessageFields, ReasoningField, ToolBody, ToolCallBody
 from unrender.parser.message import message_of
 from unrender.signatures import checked
 

@@ -18,7 +18,7 @@ from unrender.machine.events import Event
 from unrender.machine.ids import IdMaker
 from unrender.machine.policy import Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import Media, Message, ReasoningField, Request, Tool, ToolPrompt
+from unrender.messages import Media, Message, ReasoningField, Request, Tool, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
 from unrender.parser.answer_stream import AnswerStream
@@ -26,12 +26,11 @@ from unrender.parser.broken import Broken, first_broken, only_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
-from unrender.prompt import AUTHORS, Piece, PromptText, flagged
-from unrender.prompt.encoder import PromptEncoder
+from unrender.prompt import AUTHORS, Piece, PromptEncoder, PromptText, flagged
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
-    from unrender.dialects.constraint import Constraint, Engine
+    from unrender.dialects import Constraint, Engine
     from unrender.dialects.healing import Begun
     from unrender.dialects.remainder import Remainder
 
@@ -64,7 +63,7 @@ class Constrained:
         >>> turn.constraint("llama.cpp").grammar.splitlines()[0].startswith("root ::= ")
         True
         """
-        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- imported on use
+        from unrender.dialects import Constraint  # noqa: PLC0415 -- imported on use
         from unrender.dialects.remainder import grammar_for, triggers  # noqa: PLC0415
 
         rest, turn = self._remainder, self._turn

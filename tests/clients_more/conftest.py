@@ -15,7 +15,7 @@ from serving import CALL, Told, chunked, template
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job
 from unrender.gateway.serve import listener, server
 
 collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["test_clients.py", "test_proxy.py"]

@@ -16,10 +16,10 @@ from answers import PLAIN, QUESTION, all_template_paths, template_named
 
 from unrender import ChatTemplate, ToolCall, Turn
 from unrender.errors import TemplateWarning
+from unrender.gateway.surfaces import Api, Head, Outcome
 from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
-from unrender.gateway.surfaces.surface import Api, Head, Outcome
 from unrender.openai import Usage
 
 GO_ON = "Go on with zebras."

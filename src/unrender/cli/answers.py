@@ -14,8 +14,8 @@ import click
 
 from unrender import ChatTemplate, Event, Malformed, Parser, RequestError
 from unrender.batch import rescue
-from unrender.cli.description import answers
 from unrender.cli.inputs import (
+    STANDARD_STREAM,
     BadInput,
     InputPath,
     RequestOptions,
@@ -27,7 +27,7 @@ from unrender.cli.inputs import (
     read_text,
     request_options,
 )
-from unrender.cli.outputs import STANDARD_STREAM
+from unrender.cli.templates import answers
 from unrender.cli.terminal import (
     INDENT,
     NO_STYLE,
@@ -45,10 +45,9 @@ from unrender.cli.terminal import (
     remark,
     width,
 )
-from unrender.dialects.constraint import ENGINE_OF
+from unrender.dialects import ENGINE_OF
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain
-from unrender.explain.explanation import page_of
+from unrender.explain import Explanation, explain, page_of
 from unrender.limits import MAX_BLOCK
 
 _FIELDS = {

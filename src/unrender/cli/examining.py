@@ -23,8 +23,7 @@ from typing import Any, Generic, TypeVar
 
 import click
 
-from unrender.cli.inputs import BadInput, Command, decorated, expanded, json_option
-from unrender.cli.outputs import STANDARD_STREAM
+from unrender.cli.inputs import STANDARD_STREAM, BadInput, Command, decorated, expanded, json_option
 from unrender.cli.terminal import (
     UNUSABLE,
     LogHandler,

@@ -43,7 +43,7 @@ from unrender.export import Exported, Target, read_response_template
 from unrender.format import Format
 from unrender.format.data import differences
 from unrender.formats import Declared, declared_formats, read_declared
-from unrender.verify.check import verify_format
+from unrender.verify import verify_format
 from unrender.verify.response_templates import verify_export
 
 _KEY = "response_template"

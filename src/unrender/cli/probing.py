@@ -64,7 +64,7 @@ def probe_command(
 
 
 def _probed(url: str, loaded: Any, *, engine_model: str, **options: Any) -> ProbeReport:
-    from unrender.gateway.backends.backend import EngineError  # noqa: PLC0415 - an extra
+    from unrender.gateway.backends import EngineError  # noqa: PLC0415 - an extra
     from unrender.probe import probe  # noqa: PLC0415
 
     if not url.startswith(("http://", "https://")):

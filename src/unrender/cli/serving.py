@@ -147,7 +147,7 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options for the example model. If that model can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
-    from unrender.gateway.example import EXAMPLE, example_model  # noqa: PLC0415
+    from unrender.gateway.config import EXAMPLE, example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
@@ -174,7 +174,7 @@ def _describe(config: Config) -> None:
 
 
 def _run(config: Config, own: Mapping[str, Any]) -> None:
-    from unrender.gateway.routes import app  # noqa: PLC0415
+    from unrender.gateway import app  # noqa: PLC0415
     from unrender.gateway.serve import server  # noqa: PLC0415
 
     where: dict[str, Any] = {
@@ -198,7 +198,7 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
 
 def _listening(config: Config, host: str, port: int) -> socket.socket:
     """Return the listening socket. Prints the server's address, and a remark if answers come from the sampler instead of a model."""
-    from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.backends import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listener  # noqa: PLC0415
 
@@ -245,9 +245,9 @@ def playground_command(
     Python runs in the browser instead, on Pyodide.
     """
     if static is not None:
-        from unrender.playground.static import write  # noqa: PLC0415 - imported on use
+        from unrender.playground import write_site  # noqa: PLC0415 - imported on use
 
-        files = write(Path(static), pyodide=pyodide)
+        files = write_site(Path(static), pyodide=pyodide)
         print_line(f"wrote {len(files)} files to {static}; serve them with any web server")
         return
     with extra("gateway"):

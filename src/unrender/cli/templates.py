@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from unrender import ChatTemplate
-from unrender.cli.description import answers, field_rows, summary_rows
+from unrender.analysis import Analysis, Capabilities
 from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
     BadInput,
@@ -35,9 +35,11 @@ from unrender.cli.terminal import (
     NARROWEST,
     NO_STYLE,
     RED,
+    ROLES,
     UNUSABLE,
     Piece,
     Row,
+    Styled,
     print_block,
     print_heading,
     print_json,
@@ -48,14 +50,14 @@ from unrender.cli.terminal import (
     width,
 )
 from unrender.conversation.next_turn.continuation import Continuation
-from unrender.conversation.offer import Plan, plan_tools
-from unrender.format.picture import field_texts
+from unrender.conversation.offer import Plan, call_form, plan_tools
+from unrender.format import Format
+from unrender.format.picture import PicturePiece, call_picture, field_texts, format_rows, inline
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
 from unrender.printable import excerpt_at
-from unrender.verify import Report, Verdict, verify
-from unrender.verify.check import verify_quickly
+from unrender.verify import Report, Verdict, verify, verify_quickly
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
@@ -392,3 +394,45 @@ def _finding_cells(findings: Sequence[Finding]) -> list[str]:
     counts = Counter(finding.severity for finding in findings)
     rules = ", ".join(finding.rule for finding in findings)
     return [*(str(counts[severity]) for severity in Severity), rules or "nothing found"]
+
+
+def answers(analysis: Analysis, format: Format | None = None) -> list[Styled]:
+    """Return complete sample answers, up to the end of the turn, in the analysis's format or in the `format` of a turn."""
+    return [[_styled(piece) for piece in row] for row in analysis._pictures(format)]
+
+
+def summary_rows(analysis: Analysis, plan: Plan) -> Iterator[Row]:
+    """Yield a row for each topic of the summary."""
+    rows = format_rows(analysis.format, analysis.capabilities.thinking_off)
+    for topic, text in rows.items():
+        yield topic, text
+        if topic == "Tool calls" and plan.offers:
+            yield "Tools", f"described in the system message, called as {inline(call_form(plan.format.tools))}"
+    yield "Conversation", "; ".join(_conversation(analysis.capabilities))
+    if analysis.diagnostics:
+        yield "Not found", "; ".join(analysis.diagnostics)
+    yield "Next", "unrender verify · unrender lint · unrender serve"
+
+
+def _conversation(capabilities: Capabilities) -> Iterator[str]:
+    yield f"tools: {'yes' if capabilities.supports_tools else 'no'}"
+    if not capabilities.supports_system_role:
+        yield "no system message"
+    if capabilities.requires_nonnull_content and capabilities.supports_tool_calls:
+        yield 'content: null is rejected, unrender sends ""'
+    if refused := [*dict.fromkeys(refusal.feature for refusal in capabilities.refuses)]:
+        yield f"refuses {refused[0]}" + (f" and {len(refused) - 1} more (--all)" if refused[1:] else "")
+
+
+def field_rows(format_: Format) -> Iterator[Row]:
+    """Yield the fields that differ from their defaults, followed by the other call syntaxes."""
+    for path, text in field_texts(format_):
+        yield path, repr(text)
+    for tools in format_.tolerated:
+        yield "tolerated", f"{''.join(_styled(piece)[0] for piece in call_picture(tools))!r}  {tools.why}"
+    for spelling in format_.spellings:
+        yield f"{spelling.marker!r} also as", ", ".join(map(repr, spelling.others))
+
+
+def _styled(piece: PicturePiece) -> tuple[str, str]:
+    return piece.text if piece.role == "marker" else f"«{piece.text}»", ROLES.get(piece.role, NO_STYLE)

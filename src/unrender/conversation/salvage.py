@@ -25,7 +25,7 @@ from unrender.grammar import conforms
 from unrender.limits import MAX_SLOW_TEXT
 from unrender.machine.events import Malformed
 from unrender.machine.policy import Policy
-from unrender.messages.wire import Message, Request, Tool, ToolCall
+from unrender.messages import Message, Request, Tool, ToolCall
 from unrender.parser.streaming import Parser
 from unrender.signatures import checked
 

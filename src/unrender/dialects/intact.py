@@ -13,14 +13,14 @@ from functools import cached_property
 from os.path import commonprefix
 from typing import Any
 
+from unrender.answer import ArgumentsPart, literal_of
 from unrender.answer.encode import encode_arguments, filled, run_of
 from unrender.answer.follow import after_arguments
-from unrender.answer.nodes import ArgumentsPart, literal_of
 from unrender.answer.views import CallView
 from unrender.format import Containers, Slot
 from unrender.json_values import content_key
 from unrender.limits import MAX_OPTIONS, MAX_SLOW_TEXT
-from unrender.messages.wire import Tool
+from unrender.messages import Tool
 from unrender.values.notations import encode_value
 
 Read = Callable[[str, Tool], Mapping[str, Any] | None]

@@ -20,7 +20,7 @@ from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Nearest, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.limits import MAX_SHOWN_ITEMS
-from unrender.messages.wire import Tool, ToolCall
+from unrender.messages import Tool, ToolCall
 from unrender.nodes import Role
 from unrender.signatures import nearest
 

@@ -22,7 +22,7 @@ from unrender.format.parts import text_of
 from unrender.formats import common_calls, declared_formats
 from unrender.machine.events import Event, Malformed
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Message, ToolCall
+from unrender.messages import Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.streaming import Span
 from unrender.turn import Turn

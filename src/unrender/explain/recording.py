@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed, MessageFinished, ReasoningText
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Message
+from unrender.messages import Message
 from unrender.parser.streaming import Parser
 from unrender.signatures import checked
 

@@ -4,15 +4,16 @@
 installed packages). A file contains the fields `name`, `why` and `format`. A file with the additional field `evidence` completes derived
 formats whose template matches the evidence. The template's source must contain all strings in `all`, one of those in `any`, and none of
 those in `none`. Empty evidence matches every template. `markers/reasoning.json` lists reasoning markers that are always parsed, each with a
-reason.
+reason. `read_regular` and `user_folder` safely read such untrusted files, and find the folders.
 
-Rules: evidence and code refer to markers, never to model names. All files pass the same checks, and errors name the file and the field.
+Rules: reading a file never blocks and is bounded in memory, even if the path is a pipe, a device or a huge file. Evidence and code refer to markers, never to model names. All files pass the same checks, and errors name the file and the field.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -22,13 +23,54 @@ from typing import TYPE_CHECKING
 
 from unrender.cache import kept
 from unrender.errors import FormatError
-from unrender.files import named_path, read_regular, user_folder
 from unrender.format import CallSyntax, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.format.data import decode
 from unrender.limits import MAX_DOCUMENT
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Flags that keep `open` from blocking on a pipe without a writer."""
+
+
+def named_path(name: str) -> Path | None:
+    """Return the absolute path for a setting such as `~/kept`. Returns None if the home folder is unknown."""
+    try:
+        return Path(name).expanduser().absolute()
+    except RuntimeError:
+        return None
+
+
+def user_folder(variable: str, usual: str) -> Path | None:
+    """Return the folder set in the XDG environment variable `variable`, or else the folder `usual` in the user's home.
+
+    As the XDG specification requires, a relative path in the variable is ignored.
+    """
+    set_to = Path(os.environ.get(variable, ""))
+    return set_to if set_to.is_absolute() else named_path(f"~/{usual}")
+
+
+def read_regular(path: Path, *, most: int) -> bytes:
+    """Return the contents of a regular file. Raises `OSError` for any other kind of file, or if it's larger than `most` bytes."""
+    _check(path.stat(), path, most)  # Check before opening the file, because opening a device may have side effects.
+    descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
+    with os.fdopen(descriptor, "rb") as file:
+        # Check again, because the file may have been replaced since the first check.
+        _check(os.fstat(descriptor), path, most)
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(f"expected at most {most} bytes, but the file is growing")
+    return content
+
+
+def _check(status: os.stat_result, path: Path, most: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"expected a regular file: {path}")
+    if status.st_size > most:
+        raise OSError(f"expected at most {most} bytes, found {status.st_size}")
+
 
 __all__ = ["Declared", "Signs", "declared_formats", "read_declared", "read_declared_file"]
 

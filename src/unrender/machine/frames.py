@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from unrender.machine.quotation import Quotation
-from unrender.messages.wire import Tool
+from unrender.messages import Tool
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.resumable import Resumable

@@ -26,7 +26,7 @@ from unrender.machine.past import ReadText, up_to
 from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
 from unrender.machine.quotation import Quotation
 from unrender.machine.restart import Restart
-from unrender.messages.wire import Request, ToolCall
+from unrender.messages import Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.resumable import Resumable, Scanner, Taker
 

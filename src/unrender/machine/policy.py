@@ -8,7 +8,7 @@ from typing import Literal
 
 from unrender.errors import ParseError
 from unrender.machine.events import Malformed
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.signatures import checked
 
 UnknownTools = Literal["content", "call"]

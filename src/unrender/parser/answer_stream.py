@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from typing import Generic, TypeVar
 
 from unrender.errors import RequestError
-from unrender.messages.wire import Message
+from unrender.messages import Message
 from unrender.parser.streaming import Parser
 from unrender.signatures import found
 

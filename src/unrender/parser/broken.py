@@ -13,7 +13,7 @@ from typing import Any
 from unrender.errors import GrammarError
 from unrender.limits import MAX_FEW
 from unrender.machine.events import Event, Malformed, ToolCallFinished, ToolCallStarted
-from unrender.messages.wire import CallStatus, ToolCall
+from unrender.messages import CallStatus, ToolCall
 from unrender.parser.streaming import Parser
 
 

@@ -16,7 +16,7 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import Message, Request, ToolCall
+from unrender.messages import Message, Request, ToolCall
 from unrender.nodes import Role
 from unrender.signatures import checked
 from unrender.values.resumable import Resumable

@@ -18,7 +18,7 @@ from unrender.cache import kept
 from unrender.errors import RequestError, StateError
 from unrender.format import Format
 from unrender.machine.policy import Policy
-from unrender.messages.wire import Message, Request
+from unrender.messages import Message, Request
 from unrender.nodes import Grammar
 from unrender.parser.quoting import Quoter
 from unrender.values.resumable import Resumable

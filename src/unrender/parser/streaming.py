@@ -35,7 +35,7 @@ from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.past import ReadText, Span
 from unrender.machine.policy import USUAL, Policy, Repairs
-from unrender.messages.wire import Message, Request, Tool
+from unrender.messages import Message, Request, Tool
 from unrender.nodes import Grammar, Role
 from unrender.parser.expectations import expected_by
 from unrender.parser.message import Cleaner, MessageFold

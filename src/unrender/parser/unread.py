@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from unrender.answer import Marker, is_sign, literal_of
 from unrender.answer.build import calls_in
-from unrender.answer.literals import is_sign
-from unrender.answer.nodes import Marker, literal_of
 from unrender.answer.views import CallView
 from unrender.cache import kept
 from unrender.format import Format, Slot
-from unrender.messages.wire import Request
+from unrender.messages import Request
 
 _NAME = r"(?m)^[\s\[{\"'`(]{0,8}(?:\w{1,32}[.:/])?(?P<name>[^\s\"'`(){}\[\]<>:,=|]{1,256})"
 

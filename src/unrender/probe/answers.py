@@ -19,9 +19,9 @@ from unrender.errors import TemplateWarning
 from unrender.explain.hints import HINTS, Case
 from unrender.explain.nearest import AnswerReading, find_nearest
 from unrender.gateway.answers.turns import grammar_of
-from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
+from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
 from unrender.machine.ids import numbered_id
-from unrender.messages.wire import ToolCall
+from unrender.messages import ToolCall
 from unrender.openai import Usage
 from unrender.probe.tasks import Task
 

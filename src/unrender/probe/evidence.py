@@ -15,10 +15,10 @@ from unrender import ChatTemplate, UnrenderError
 from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
-from unrender.gateway.answers.probes import Findings, only
-from unrender.gateway.answers.probes import probe as try_engine
+from unrender.gateway.answers.model import Findings, only
+from unrender.gateway.answers.model import probe as try_engine
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import Backend, EngineError
+from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.connection import HttpEngine
 from unrender.probe.answers import LIMIT, Answer, ask, generated, prepared
 from unrender.probe.tasks import COUNTS, Task, tasks_with

@@ -26,7 +26,7 @@ from unrender.conversation.tools import read_offer
 from unrender.conversation.transcript import Writer
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.format import Format
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, read_prefill
 from unrender.parser.streaming import Parser

@@ -17,7 +17,7 @@ from typing import Any
 from unrender.cache import SHARED
 from unrender.errors import GrammarError
 from unrender.limits import MAX_OPTIONS
-from unrender.messages.wire import Tool
+from unrender.messages import Tool
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, kind_of, kinds_of, shapes_inside
 from unrender.schema.places import step_text

@@ -14,11 +14,11 @@ from itertools import accumulate
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.next_turn.extender import Extender
+from unrender.conversation.next_turn import Extender
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.prompt import Piece
 from unrender.turn import Turn
-from unrender.verify.axes import proof_id
+from unrender.verify.renditions import proof_id
 from unrender.verify.verdicts import Forgery
 
 _FIRST, _LAST = "Is it Sunday?", "Obey me."

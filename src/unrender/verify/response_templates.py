@@ -18,10 +18,9 @@ from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import REASONING_NAMES, Exported
 from unrender.parser.prompt_tail import read_prefill
-from unrender.proof.cut import CutOut
-from unrender.verify.axes import AXES, PROOF_TOOLS
+from unrender.proof import CutOut
 from unrender.verify.judge import finding
-from unrender.verify.renditions import Candidate, show, show_after_prompt
+from unrender.verify.renditions import AXES, PROOF_TOOLS, Candidate, show, show_after_prompt
 from unrender.verify.verdicts import Counterexample, Report
 
 _CHUNK = 3

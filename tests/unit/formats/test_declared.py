@@ -7,8 +7,7 @@ import pytest
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats import Declared, Signs, declared_formats
-from unrender.verify import Verdict
-from unrender.verify.check import verify_format
+from unrender.verify import Verdict, verify_format
 
 
 @pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)

@@ -9,7 +9,7 @@ import serving
 from live import ASKED
 from serving import CALL, HELLO, TOOL, WEATHER, Told, corpus, posted, served
 
-from unrender.gateway.backends.backend import EngineError, Piece
+from unrender.gateway.backends import EngineError, Piece
 from unrender.gateway.gateway import GatewayLimits, Keys
 
 

@@ -8,7 +8,7 @@ from serving import HELLO, TOOL, Told, asked, posted, served, template
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, Piece
+from unrender.gateway.backends import EngineCapabilities, Piece
 from unrender.gateway.backends.llama_server import start
 from unrender.gateway.config import read
 from unrender.gateway.failure import Failure

@@ -20,7 +20,7 @@ from serving import CALL, Told, browser, corpus, served
 from streams import STREAMED, Broken, added_up, said
 from tables import table
 
-from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece, Sampler
+from unrender.gateway.backends import EngineCapabilities, Job, Piece, Sampler
 from unrender.gateway.gateway import GatewayLimits
 
 REQUESTS = int(os.environ.get("UNRENDER_FUZZ", "400"))

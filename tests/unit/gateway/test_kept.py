@@ -16,7 +16,7 @@ from unrender import ChatTemplate
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.gateway import GatewayLimits
 
 Messages = list[dict[str, Any]]

@@ -14,7 +14,7 @@ from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, open
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
 from unrender.gateway.answers.turns import Calls
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, Piece
 from unrender.openai import Usage
 
 FORMATS = (

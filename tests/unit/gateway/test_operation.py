@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from live import ASKED, listening, settled
 from serving import CALL, HELLO, TOOL, Told, metric, posted, served
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece
+from unrender.gateway.backends import EngineCapabilities, EngineError, Piece
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.openai import Usage
 

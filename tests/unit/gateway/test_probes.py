@@ -14,7 +14,7 @@ from unrender import ChatTemplate
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece
+from unrender.gateway.backends import EngineCapabilities, EngineError, Piece
 from unrender.openai import Usage
 
 CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))

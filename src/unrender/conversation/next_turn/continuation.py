@@ -17,7 +17,7 @@ from itertools import product
 from os.path import commonprefix
 
 from unrender.cache import SHARED, bytes_of
-from unrender.conversation.capabilities import shape_context
+from unrender.conversation import shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.next_turn.stubs import (
     NEEDLE,

@@ -16,8 +16,8 @@ from typing import Any
 
 import unrender
 from unrender.gateway.answers.turns import grammar_of
-from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
-from unrender.gateway.surfaces.surface import Outcome
+from unrender.gateway.backends import EngineCapabilities, EngineGrammar, Piece
+from unrender.gateway.surfaces import Outcome
 from unrender.grammar import Role
 from unrender.limits import MAX_ITEMS, MAX_TEXT
 from unrender.openai import Usage, message_of

@@ -26,13 +26,12 @@ from weakref import WeakValueDictionary
 from unrender import ChatTemplate, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
 from unrender.conversation.markers import MarkerPolicy
-from unrender.dialects.constraint import ENGINE_OF
+from unrender.dialects import ENGINE_OF
 from unrender.errors import ExtendError, SchemaWarning
-from unrender.gateway.answers.history import History, key_of, read_history
-from unrender.gateway.answers.kept import KeptAnswer, Shelf, weight_of
-from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
+from unrender.gateway.answers.kept import History, KeptAnswer, Shelf, key_of, read_history, weight_of
+from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
-from unrender.gateway.surfaces.surface import Ask, Outcome
+from unrender.gateway.surfaces import Ask, Outcome
 from unrender.grammar import conforms
 from unrender.limits import MAX_ITEMS, MAX_MESSAGES, MAX_STORED
 from unrender.types import Healing

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score, scored_item
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage

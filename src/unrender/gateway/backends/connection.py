@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from unrender.gateway.backends.backend import EngineError, Job, Piece, scored
+from unrender.gateway.backends import EngineError, Job, Piece, scored
 from unrender.limits import MAX_LINE
 
 SHOWN = 300

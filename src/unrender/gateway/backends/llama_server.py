@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender import TemplateError
-from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineError, Job, Piece, free_cores
+from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineError, Job, Piece, free_cores
 from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, scored_item
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.gateway.failure import invalid

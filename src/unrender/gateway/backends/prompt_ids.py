@@ -20,7 +20,7 @@ from hashlib import blake2b
 from itertools import accumulate
 
 from unrender import Turn
-from unrender.gateway.backends.backend import EngineError, Job, Piece
+from unrender.gateway.backends import EngineError, Job, Piece
 from unrender.limits import MAX_FILE
 
 _SIZE = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import SHOWN, Connection, HttpEngine, Reader, Said, event, score
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 import unrender
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, texts, wrong
-from unrender.gateway.surfaces.surface import (
+from unrender.gateway.surfaces import (
     Api,
     Ask,
     Choices,

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.schema import Object, texts, wrong
-from unrender.gateway.surfaces.surface import (
+from unrender.gateway.surfaces import (
     Api,
     Ask,
     BlockSurface,

@@ -16,8 +16,7 @@ from pydantic import Field
 import unrender
 from unrender.gateway.failure import CONTEXT, Failure, invalid
 from unrender.gateway.schema import Object, texts, wrong
-from unrender.gateway.surfaces.chat import refusal
-from unrender.gateway.surfaces.surface import (
+from unrender.gateway.surfaces import (
     Api,
     Ask,
     BlockSurface,
@@ -33,6 +32,7 @@ from unrender.gateway.surfaces.surface import (
     image,
     quoted,
 )
+from unrender.gateway.surfaces.chat import refusal
 from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_tools
 from unrender.openai import Usage
 

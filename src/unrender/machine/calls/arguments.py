@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 from typing import assert_never
 
-from unrender.answer.nodes import Marker
+from unrender.answer import Marker
 from unrender.format import Slot, Strings, Typing
 from unrender.limits import MAX_NAME
 from unrender.machine.calls.cursor import NAME_END, Cursor, Steps

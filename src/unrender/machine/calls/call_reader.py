@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.answer.literals import without_fences
-from unrender.answer.nodes import Element, Marker, literal_of
+from unrender.answer import Element, Marker, literal_of, without_fences
 from unrender.answer.views import CallView
 from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_NAME, MAX_WORD

@@ -15,8 +15,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
-from unrender.answer.literals import without_fences
-from unrender.answer.nodes import Marker
+from unrender.answer import Marker, without_fences
 from unrender.answer.views import BACKQUOTES, CallView
 from unrender.format import Slot
 from unrender.limits import MAX_NAME, MAX_SMALL, MAX_WORDS

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.answer.nodes import Marker, literal_of
+from unrender.answer import Marker, literal_of
 from unrender.answer.views import MARKER_WORDS, CallView
 from unrender.errors import ParseError
 from unrender.format import Slot
@@ -34,7 +34,7 @@ from unrender.machine.frames import CallState
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.interpreter import Machine
 from unrender.machine.past import relabel
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.nodes import Role
 from unrender.values.coercion import coerce
 from unrender.values.finder import end_of

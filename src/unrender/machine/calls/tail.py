@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from unrender.answer.literals import is_distinctive
+from unrender.answer import is_distinctive
 from unrender.answer.views import BACKQUOTES
 from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT, MAX_WORDS
 from unrender.machine.call_events import (
@@ -35,7 +35,7 @@ from unrender.machine.frames import CallState
 from unrender.machine.instructions import shared_length, tool_at, undecided
 from unrender.machine.interpreter import OR
 from unrender.machine.quotation import Quotation, going_on
-from unrender.messages.wire import CallStatus
+from unrender.messages import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import SPACE, end_of
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from unrender.answer.literals import TOKEN, holds_token
-from unrender.answer.nodes import Answer, Calls, ContentPart, Marker, ReasoningPart
+from unrender.answer import TOKEN, Answer, Calls, ContentPart, Marker, ReasoningPart, holds_token
 from unrender.answer.views import CallView, Opening
 from unrender.json_values import FrozenDict
 from unrender.machine.calls.call_reader import ReadCalls

@@ -10,9 +10,9 @@ from engine_server import MAKERS, EngineServer, character_ids, events
 from serving import CALL, HELLO, TOOL, template
 
 from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, Job
+from unrender.gateway.backends import EngineCapabilities, Job
 from unrender.gateway.backends.prompt_ids import PromptIds
-from unrender.gateway.surfaces.surface import Ask
+from unrender.gateway.surfaces import Ask
 
 TEMPLATE = template()
 TURN = TEMPLATE.prepare(HELLO)

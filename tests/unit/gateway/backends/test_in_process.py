@@ -180,7 +180,7 @@ def test_stop_text_ends_the_answer(model):
 
 def test_client_that_goes_frees_the_engine(model):
     """The model stops when the client leaves, and is free for the next answer."""
-    from unrender.gateway.backends.backend import Job  # noqa: PLC0415
+    from unrender.gateway.backends import Job  # noqa: PLC0415
 
     turn = model.turns.template.prepare(HELLO)
 

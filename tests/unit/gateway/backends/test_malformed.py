@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engine_server import Scripted
 
-from unrender.gateway.backends.backend import EngineError, Piece
+from unrender.gateway.backends import EngineError, Piece
 from unrender.openai import Usage
 
 from .test_engines import KINDS, ROWS, Kind, job

@@ -13,7 +13,7 @@ from engine_server import MAKERS, EngineServer, character_ids, events
 from serving import HELLO, TOOL, Told, posted, served, template
 
 from unrender.gateway.answers.choice import Choice
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
+from unrender.gateway.backends import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
 from unrender.gateway.backends.prompt_ids import PromptIds
 
 PATH = "/inference/v1/generate"

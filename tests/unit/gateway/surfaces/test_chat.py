@@ -9,7 +9,7 @@ import pytest
 import serving
 from serving import CALL, HELLO, TOOL, Told, chunked, corpus, openai_of, posted, served
 
-from unrender.gateway.backends.backend import Piece, Sampler
+from unrender.gateway.backends import Piece, Sampler
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 

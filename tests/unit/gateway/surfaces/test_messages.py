@@ -9,7 +9,7 @@ import pytest
 import serving
 from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, posted, served, template
 
-from unrender.gateway.backends.backend import Piece
+from unrender.gateway.backends import Piece
 from unrender.gateway.gateway import GatewayLimits
 from unrender.openai import Usage
 

@@ -14,7 +14,7 @@ from openai.types.responses import Response
 from pydantic import BaseModel
 from serving import CALL, TOOL, WEATHER, Told, chunked, corpus, openai_of, posted, served, template
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece, Sampler
+from unrender.gateway.backends import EngineCapabilities, EngineError, Piece, Sampler
 from unrender.gateway.gateway import GatewayLimits
 from unrender.openai import Usage
 

@@ -1,4 +1,4 @@
-"""Opens listening sockets."""
+"""Opens the listening sockets of the gateway and of the playground."""
 
 from __future__ import annotations
 

@@ -1,21 +1,143 @@
-"""Decodes token ids, and encodes pieces of a prompt.
+"""Defines the pieces of a prompt, encodes them as token ids, and decodes ids.
+
+Input: the text of a prompt in pieces, each with its owner. Output: token ids in which no text of a message is a special token.
 
 Strategy: pieces are encoded together, so that their tokens are the same as those of the rendered prompt. If a body contains the text of a
-special token, the prompt is split inside that text.
+special token, the prompt is split inside that text, and each part is encoded on its own. So no tokenizer option is needed.
+
+Rules: this module knows no template. `conversation.pieces` finds the owner of each piece.
 """
 
 from __future__ import annotations
 
+import importlib
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Literal, NamedTuple, Protocol
 
 from unrender.errors import TokenizerError
 from unrender.limits import MAX_FEW
-from unrender.prompt import PromptText
-from unrender.prompt.special_texts import SpecialTexts, piece_starts
-from unrender.prompt.vocabularies import as_tokenizer
 from unrender.signatures import checked
+
+AUTHORS = ("system", "developer")
+"""Roles of messages from the author of the application. Markers in these messages are special tokens."""
+PieceKind = Literal[
+    "template",
+    "content",
+    "reasoning",
+    "result",
+    "argument",
+    "argument_name",
+    "name",
+    "description",
+    "document",
+    "answer",
+    "unknown",
+]
+"""Kinds of text in a prompt. "name" is the name of a tool or speaker, or the id of a call. "description" is any other text of a tool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of a prompt, with its owner."""
+
+    text: str
+    kind: PieceKind = "template"
+    """The kind of text. "answer" is text that the model wrote in this prompt. "unknown" means that the owner isn't certain."""
+    message: int | None = None
+    """Index of the message that contains this part, or to whose header and end it belongs. None for the end of the answer, the generation
+    prompt, and tools.
+
+    In a user message in Anthropic's form, each tool result counts as a separate message.
+    """
+    role: str = ""
+    """Role of the message, for parts that aren't the template's text."""
+    where: str = ""
+    """Path of the text in the request, e.g. `messages[2].content` or `tools[0]`. Empty for the template's text."""
+
+    @property
+    def body(self) -> bool:
+        """True for text that comes from a message, a tool or a document, and for text whose owner isn't certain."""
+        return self.kind not in ("template", "answer")
+
+
+class PromptText(NamedTuple):
+    """A text of a message, a tool or a document, before the template writes it."""
+
+    text: str
+    role: str
+    """Role of the message. Empty for tools and documents."""
+    where: str
+    """Path of the text in the request."""
+    rewritten: bool
+    """True if the template might remove a part of the text, and so join the parts around it."""
+
+
+def flagged(pieces: Iterable[Piece], special_roles: Collection[str] = AUTHORS) -> list[tuple[str, bool]]:
+    """Return the text of each piece, with a flag that is True if the text must not contain special tokens."""
+    return [(piece.text, piece.body and piece.role not in special_roles) for piece in pieces]
+
+
+class SpecialTexts:
+    """The texts of special tokens."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        longest_first = sorted(texts, key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        self._longest = max(map(len, longest_first), default=0)
+        self._starts = {text[:at] for text in longest_first for at in range(1, len(text))}
+        self._ends = {text[at:] for text in longest_first for at in range(1, len(text))}
+
+    def first_in(self, text: str) -> str | None:
+        """Return the first special token that occurs in `text`, or None."""
+        found = self._special.search(text)
+        return found and found[0]
+
+    def touches(self, text: str) -> bool:
+        """Return True if `text` contains a special token, or might be a part of one together with the text around it."""
+        lengths = range(1, min(len(text), self._longest) + 1)
+        ends = any(text[-length:] in self._starts or text[:length] in self._ends for length in lengths)
+        return ends or self.first_in(text) is not None
+
+    def split(self, pieces: Sequence[tuple[str, bool]]) -> list[str]:
+        """Return the prompt, split at its `cuts`."""
+        text = "".join(part for part, _ in pieces)
+        return [text[start:end] for start, end in pairwise([0, *self.cuts(pieces), len(text)])]
+
+    def cuts(self, pieces: Sequence[tuple[str, bool]]) -> Iterator[int]:
+        """Yield positions at which to split a prompt. Each is inside the text of a special token that doesn't come entirely from the
+        template.
+
+        `pieces` are strings, each with a flag for message bodies.
+        """
+        text, starts = "".join(part for part, _ in pieces), piece_starts(pieces)
+        bodies = [body for _, body in pieces]
+        at, cut = 0, 0
+        while any(bodies) and (found := self._special.search(text, at)):
+            start, end = found.span()
+            touched = _body_in(starts, bodies, start, end)
+            # If the template's text ends with `<|im_` and a body starts with `end|>`, split at the border. Inside a body, continue after
+            # the split, since the rest may contain another token.
+            at = end if touched is None else max(touched, start + 1)
+            if touched is not None and cut < at < end:
+                cut = at
+                yield cut
+
+
+def piece_starts(pieces: Iterable[tuple[str, bool]]) -> list[int]:
+    """Return the start of each piece, and the end of the last one."""
+    return [0, *accumulate(len(part) for part, _ in pieces)]
+
+
+def _body_in(starts: Sequence[int], bodies: Sequence[bool], low: int, high: int) -> int | None:
+    """Return the start of the first body between `low` and `high`, or None."""
+    first = bisect_right(starts, low, hi=len(bodies)) - 1
+    last = bisect_right(starts, high - 1, hi=len(bodies)) - 1
+    return next((max(starts[i], low) for i in range(first, last + 1) if bodies[i]), None)
+
 
 _HALF = "\ufffd"
 """Replacement character that decoders return for an incomplete character."""
@@ -230,3 +352,68 @@ def _places(offsets: Iterable[tuple[int, int]]) -> list[int]:
         places.append(min(start, last))
         last = end
     return places
+
+
+_ADDED = 8 | 16
+"""llama.cpp's attributes of tokens that are special, or that were added to the vocabulary."""
+
+
+def as_tokenizer(given: Any) -> Any:
+    """Return a tokenizer with the methods that this folder uses.
+
+    `given` is a tokenizer of transformers, tokenizers or mistral-common, or a `llama_cpp.Llama`.
+    """
+    if hasattr(given, "detokenize") and hasattr(given, "token_bos"):
+        return _Gguf(given)
+    inner = getattr(getattr(given, "instruct_tokenizer", given), "tokenizer", given)
+    return _Mistral(inner) if hasattr(inner, "special_ids") and hasattr(inner, "id_to_piece") else given
+
+
+class _Gguf:
+    """The vocabulary of a model that llama-cpp-python has loaded."""
+
+    def __init__(self, llama: Any) -> None:
+        self._llama = llama
+        library = importlib.import_module("llama_cpp")
+        vocabulary = library.llama_model_get_vocab(llama.model)
+        count = library.llama_vocab_n_tokens(vocabulary)
+        added = (id for id in range(count) if library.llama_vocab_get_attr(vocabulary, id) & _ADDED)
+        self.added_tokens_decoder: Mapping[int, str] = {id: self.decode([id]) for id in added}
+
+    def encode(self, text: str, add_special_tokens: bool = False) -> list[int]:  # noqa: ARG002
+        """Return the ids of a text, in which special tokens are recognised."""
+        ids: list[int] = self._llama.tokenize(text.encode(errors="surrogatepass"), add_bos=False, special=True)
+        return ids
+
+    def decode(self, ids: Sequence[int], **_: Any) -> str:
+        """Return the text of ids, including special tokens."""
+        text: str = self._llama.detokenize(list(ids), special=True).decode(errors="replace")
+        return text
+
+
+class _Mistral:
+    """A tokenizer of mistral-common, which never recognises special tokens in text."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._keep = importlib.import_module("mistral_common.tokens.tokenizers.base").SpecialTokenPolicy.KEEP
+        self.added_tokens_decoder: Mapping[int, str] = {
+            id: tokenizer.id_to_piece(id) for id in sorted(tokenizer.special_ids)
+        }
+        self._ids = {text: id for id, text in self.added_tokens_decoder.items()}
+        self._special = re.compile(f"({'|'.join(map(re.escape, sorted(self._ids, key=len, reverse=True)))})")
+
+    def encode(self, text: str, add_special_tokens: bool = False) -> list[int]:  # noqa: ARG002
+        """Return the ids of a text, in which special tokens are recognised."""
+        parts = (part for part in self._special.split(text) if part)
+        encode = self._tokenizer.encode
+        return [
+            id
+            for part in parts
+            for id in ([self._ids[part]] if part in self._ids else encode(part, bos=False, eos=False))
+        ]
+
+    def decode(self, ids: Sequence[int], **_: Any) -> str:
+        """Return the text of ids, including special tokens."""
+        text: str = self._tokenizer.decode(list(ids), special_token_policy=self._keep)
+        return text

@@ -9,11 +9,11 @@ import corpus
 import pytest
 from rendering_rows import template_of
 
+from unrender.analysis.ask import CONTENT, NAMES, REASONING, Prober
 from unrender.analysis.ask.answers import Answers, render_answers, render_turns
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING, Prober
+from unrender.analysis.completion import calls_are_refuted, find_doubts
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame
-from unrender.analysis.rebuilding import calls_are_refuted, find_doubts
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 
 

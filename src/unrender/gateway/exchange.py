@@ -1,6 +1,13 @@
 """Handles one HTTP request: reads it, prepares the turn, generates, and sends the answer or an error.
 
 One task handles the request. A second task, the watcher, cancels the first one when the client disconnects.
+
+Rules: each frame waits until the server has accepted the previous one, so a slow client slows down the engine instead of filling memory. A
+stream has one task that sends pings.
+
+`Guard` protects a gateway without keys on the loopback address from web pages of other sites that the local user visits. A browser sends
+requests of any page to local addresses: a form or a simple script needs no permission, and a domain may resolve to 127.0.0.1. Such requests
+name the page's site in `origin`, or the domain in `host`. Programs and local pages name neither.
 """
 
 from __future__ import annotations
@@ -11,22 +18,90 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
-from unrender.gateway.answers.answer import Answer
+from unrender.gateway.answers import Answer
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Prepared
-from unrender.gateway.backends.backend import EngineError
+from unrender.gateway.backends import EngineError
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway
-from unrender.gateway.http.stream import EventStream, Headers, Send
 from unrender.gateway.record import Record
-from unrender.gateway.surfaces.surface import Api, Ask, Head, Surface
+from unrender.gateway.surfaces import Api, Ask, Head, Surface
 from unrender.gateway.uploads import Gone, Receive
 from unrender.limits import MAX_REMARK
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+_STREAMED: Headers = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class EventStream:
+    """One streamed response. Sends `ping` after `interval` seconds without a frame, even before the first frame."""
+
+    def __init__(self, send: Send, headers: Headers, *, ping: bytes, interval: float) -> None:
+        self.begun: bool = False
+        """True once the status has been sent. Later errors are sent as events."""
+        self._send = send
+        self._headers = headers
+        self._sending = False
+        """True while a frame is being sent. Then the connection needs no ping."""
+        self._pinging: asyncio.Event | None = None
+        """Set when the ping that is being sent has been sent; None if none is."""
+        self._last = time.monotonic()
+        self._pings = asyncio.create_task(self._keep_open(ping, interval))
+
+    async def send(self, frame: bytes) -> None:
+        """Send a frame. Returns once the server has accepted the frame. Only one task may call this method."""
+        # A frame and a ping must not interrupt each other. A lock would cost as much per frame as the rest of this method.
+        if self._pinging is not None:
+            await self._pinging.wait()
+        self._sending = True
+        try:
+            await self._write(frame)
+        finally:
+            self._sending = False
+
+    async def end(self, frame: bytes = b"") -> None:
+        """Send the last frame and end the response."""
+        if self._pinging is not None:
+            await self._pinging.wait()
+        self.close()
+        await self._write(frame, more=False)
+
+    def close(self) -> None:
+        """Stop the pings. Call this method after every response, even a failed one."""
+        self._pings.cancel()
+
+    async def _write(self, data: bytes, *, more: bool = True) -> None:
+        if not self.begun:
+            self.begun = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAMED, *self._headers]})
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self._last = time.monotonic()
+
+    async def _keep_open(self, ping: bytes, interval: float) -> None:
+        while True:
+            # The minimum keeps the loop from spinning while a slow client delays a frame.
+            await asyncio.sleep(max(self._last + interval - time.monotonic(), interval / 10))
+            # No ping is needed during a delayed frame, since the connection isn't silent.
+            if time.monotonic() - self._last >= interval and not self._sending:
+                self._pinging = asyncio.Event()
+                try:
+                    await self._write(ping)
+                finally:
+                    self._pinging.set()
+                    self._pinging = None
+
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -269,3 +344,74 @@ def _header(text: str) -> bytes:
     """Return a text as a header value: ASCII, on one line, and of limited length."""
     plain = "".join(character if " " <= character <= "~" else "?" for character in text)
     return plain[:MAX_REMARK].encode()
+
+
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+class Guard:
+    """ASGI middleware that rejects requests of foreign pages. `hosts` and `origins` are allowed; "*" in `origins` allows all pages.
+
+    `refused` makes the response to a rejected request.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        *,
+        hosts: Collection[str],
+        origins: Collection[str],
+        refused: Callable[[MutableMapping[str, Any], Failure], Awaitable[Any]],
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(hosts)
+        self._origins = frozenset(origins)
+        self._refused = refused
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        problem = (
+            self._problem(scope) if scope["type"] == "http" and is_local((scope.get("server") or ("",))[0]) else ""
+        )
+        if not problem:
+            await self._app(scope, receive, send)
+            return
+        response = await self._refused(scope, Failure(Kind.FORBIDDEN, problem))
+        await response(scope, receive, send)
+
+    def _problem(self, scope: MutableMapping[str, Any]) -> str:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"] if name in (b"host", b"origin")}
+        host = _name(f"//{headers.get(b'host', '')}")
+        if host and not is_local(host) and host not in self._hosts:
+            return (
+                f"host: expected a name of this machine, found {host!r:.80}; add keys, or allow the name with `hosts`"
+            )
+        origin = headers.get(b"origin", "")
+        if not origin or origin in self._origins or "*" in self._origins:
+            return ""
+        # Desktop programs send origins of their own, e.g. `vscode-webview://…`, which no web page has.
+        if origin == "null" or (origin.startswith(("http://", "https://")) and not is_local(_name(origin))):
+            return f"origin: expected a page of this machine, found {origin!r:.80}; add keys, or allow it with `cors`"
+        return ""
+
+
+def _name(url: str) -> str:
+    """Return the host name in a URL; the URL itself if it is invalid."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return url
+
+
+def is_local(name: str) -> bool:
+    """Return True if a host name or an address means this machine.
+
+    >>> [is_local(name) for name in ("localhost", "127.0.0.1", "::1", "a.localhost", "example.com", "")]
+    [True, True, True, True, False, False]
+    """
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
