@@ -12,8 +12,7 @@ for all concurrent answers. So its template writes only the tools' names, about 
 in the grammar. The tools are drawn from a table of nine realistic ones, each with its own name and arguments. An engine
 would also have to read the schemas, which costs both sides the same and isn't in these figures.
 
-CPU is that of the whole process, including the engine. On a shared machine only the ratios are meaningful, and CPU more
-than seconds. The last column counts the answers that started a call. If a server writes no required call, no grammar
+On a shared machine, only the ratios are meaningful. The last column counts the answers that started a call. If a server writes no required call, no grammar
 has constrained its tokens.
 """
 
@@ -107,17 +106,13 @@ def main() -> None:
 def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Yield the costs of a number of tools, with a row for each server and temperature."""
     found: dict[tuple[str, str], list[tuple[Said, Said]]] = {}
-    refused: dict[str, str] = {}
     for _ in range(rounds):
         bound, plain = pairs(count, tokens)
         for name, server in servers.items():
             for state in ("cold", "warm"):
-                try:
-                    found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
-                except OSError as error:
-                    refused[name] = str(error)
-    rows = [{"tools": count, "server": name, "state": state, **_figures(pair)} for (name, state), pair in found.items()]
-    for row in (*rows, *({"tools": count, "server": name, "refused": why} for name, why in refused.items())):
+                found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
+    for (name, state), pair in found.items():
+        row = {"tools": count, "server": name, "state": state, **_figures(pair)}
         progress(" ".join(f"{key} {value}" for key, value in row.items()))
         yield row
 
@@ -129,11 +124,8 @@ def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
         return round(statistics.median(of(*pair) for pair in said), 3)
 
     return {
-        "prompt": said[0][0].prompt_tokens,
         "later": middle(lambda bound, plain: bound.first / plain.first),
         "slower": middle(lambda bound, plain: plain.rate / bound.rate if bound.rate else math.inf),
-        "cpu": middle(lambda bound, _: 1e3 * bound.cpu / max(bound.tokens, 1)),
-        "plain_cpu": middle(lambda _, plain: 1e3 * plain.cpu / max(plain.tokens, 1)),
         "calls": sum(bool(bound.message["tool_calls"]) for bound, _ in said),
     }
 

@@ -159,7 +159,6 @@ def main() -> None:
         "parser.copy()": turn.parser().copy,
     }
     found = {
-        "command": "python benchmarks/request.py",
         "template": name,
         "prepare": prepared,
         "dialects": list(grammars(chat, runs)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import attrgetter
 from typing import Any, Self
@@ -130,6 +130,10 @@ class Frame(Resumable):
         """Number of spans before this point."""
         return self.start.spans
 
+    def kept(self) -> Self:
+        """Return a copy that shares the state at this point, which never changes."""
+        return type(self)(*_frame_values(self))
+
     def next_target(self) -> int:
         """Remove and return the next alternative."""
         first, *rest = self.targets
@@ -139,6 +143,9 @@ class Frame(Resumable):
             self.holds = self.whole = False
             self.quotation = None
         return first
+
+
+_frame_values = attrgetter(*(part.name for part in fields(Frame)))
 
 
 @dataclass(slots=True, eq=False)
@@ -209,12 +216,12 @@ class CallState(Resumable):
         return self._same()
 
     def _same(self) -> Self:
-        other = object.__new__(type(self))
-        for name in self._names:
-            setattr(other, name, getattr(self, name))
-        return other
+        return type(self)(*_call_values(self))
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The declared arguments that have no value yet."""
         return tuple(key for key in self.types.declared if key not in self.keys)
+
+
+_call_values = attrgetter(*(part.name for part in fields(CallState)))

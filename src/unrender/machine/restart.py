@@ -9,16 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Self
 
 from unrender.machine.frames import Frame, Snapshot
 from unrender.values.resumable import Resumable
 
-_STATE = (
-    *("pc", "unended", "left", "recover", "broke", "wanted", "reread", "searched"),
-    *("barrier", "cut_from"),
-)
+_STATE = ("pc", "unended", "left", "recover", "broke", "wanted", "reread", "searched", "barrier", "cut_from")
 """Fields of a machine that a reader may change, besides its backtracking points and those of a `Snapshot`."""
+_state_of = attrgetter(*_STATE)
 
 
 @dataclass(slots=True, eq=False)
@@ -34,8 +33,10 @@ class Restart(Resumable):
     """Position of the first character that was needed at the start."""
     failed_at: int
     """Furthest position that the attempts before the start reached."""
-    state: dict[str, Any]
-    """Other fields of the machine."""
+    wanted: str
+    """The text that the attempts before the start expected."""
+    state: tuple[Any, ...]
+    """Values of the fields `_STATE`."""
     frames: list[Frame]
     made_ids: int
 
@@ -48,8 +49,9 @@ class Restart(Resumable):
             start=Snapshot.of(machine),
             needed=machine.needed_from() if keeps else sys.maxsize,
             failed_at=machine.base + machine.failed_at,
-            state={name: getattr(machine, name) for name in _STATE},
-            frames=[frame.copy() for frame in machine.frames],
+            wanted=machine.wanted,
+            state=_state_of(machine),
+            frames=[frame.kept() for frame in machine.frames],
             made_ids=len(machine.ids.made),
         )
 
@@ -57,7 +59,7 @@ class Restart(Resumable):
         """Read the text since the start of the reader again. `machine` is a copy, in which the reader isn't running."""
         self.start.restore(machine)
         machine.released = min(machine.released, self.start.events)
-        for name, value in self.state.items():
+        for name, value in zip(_STATE, self.state, strict=True):
             setattr(machine, name, value)
         machine.failed_at = self.failed_at - machine.base
         machine.frames, machine.restart = self.frames, None

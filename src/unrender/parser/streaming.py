@@ -367,8 +367,7 @@ class Parser(Resumable):
 
     def _start_flow(self, machine: Machine) -> None:
         """Start the fast path, unless the machine needs to process the next text or events need changes."""
-        role = _flowing(machine)
-        if machine.flow is None or role is None or self._cleaner.held or self._quoter.used:
+        if machine.flow is None or (role := _flowing(machine)) is None or self._cleaner.held or self._quoter.used:
             return
         machine.forget()
         # The machine has to process undecided text again, so take it out of the buffer until `_leave_flow`.
@@ -408,6 +407,8 @@ class Parser(Resumable):
 
     def _leave_flow(self) -> str:
         """Stop the fast path. Return the text that must be fed to the machine first."""
+        if self._take is None:
+            return ""
         self._account()
         tail = self._tail
         self._no_flow()
@@ -466,10 +467,12 @@ class Parser(Resumable):
         return self._machine.position
 
     def _emit(self, read: list[Event | BrokenText]) -> list[Event]:
-        if self._quoter.used:
-            read = [self._quoter.unquote(event) for event in read]
-        events = self._cleaner.take(read)
-        self._fold.add(events)
+        events: list[Event] = []
+        if read:  # Most chunks inside a call have no events.
+            if self._quoter.used:
+                read = [self._quoter.unquote(event) for event in read]
+            events = self._cleaner.take(read)
+            self._fold.add(events)
         if self._waiting:
             events = self._waiting + events
             self._waiting = []

@@ -64,7 +64,7 @@ class ReadCalls:
             before, machine.restart = machine.restart, None
             if self.view.calls.alone and isinstance(left, Failed):
                 # The text is read as if it hadn't been tried. Reports name only what the format itself expects.
-                machine.wanted = before.state["wanted"]
+                machine.wanted = before.wanted
                 machine.failed_at = before.failed_at - machine.base
                 for frame in filter(None, (machine.left, *machine.frames[-1:])):
                     frame.call = before.frames[-1].call if before.frames else None

@@ -1,4 +1,4 @@
-"""Compiles an answer tree (`answer.nodes`) into a program: a tuple of instructions, each with its address.
+"""Compiles an answer tree (`answer`) into a program: a tuple of instructions, each with its address.
 
 Read `program` first: it compiles free text, with tables of the markers that interrupt the text. Calls and handwritten grammars become one
 instruction each, which reads them with a coroutine. `combinators` prepares handwritten grammars for it.
