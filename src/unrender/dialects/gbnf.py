@@ -17,7 +17,7 @@ from itertools import chain, groupby
 from os.path import commonprefix
 
 from unrender.cache import kept
-from unrender.dialects.lowering.context_free import Stopped, lower, rule_references
+from unrender.dialects.context_free import Stopped, lower, rule_references
 from unrender.grammar.expansion import Expansion
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence, refusal_of
 from unrender.nodes.patterns import Ranges, bounds_text, complement

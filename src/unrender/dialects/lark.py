@@ -15,15 +15,15 @@ from itertools import groupby
 from operator import itemgetter
 from os.path import commonprefix
 
-from unrender.dialects.gbnf import written_choice
-from unrender.dialects.lowering.context_free import (
+from unrender.dialects.context_free import (
     Lowered,
     Stopped,
     longer_stops,
     lower,
     rule_references,
 )
-from unrender.dialects.lowering.stops import inverted, leaves_first
+from unrender.dialects.gbnf import written_choice
+from unrender.dialects.stops import inverted, leaves_first
 from unrender.grammar.expansion import Expansion
 from unrender.limits import MAX_LAYOUT
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refusal_of, walk

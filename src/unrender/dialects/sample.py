@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from unrender import nodes
-from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
-from unrender.dialects.lowering.stops import inverted
+from unrender.dialects.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
+from unrender.dialects.stops import inverted
 from unrender.errors import GrammarError
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES, MAX_PLACES
 from unrender.nodes.patterns import Ranges, complement, holds

@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
 from unrender.errors import UnrenderError
-from unrender.explain.recording import joined_events
+from unrender.explain import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
 from unrender.signatures import checked

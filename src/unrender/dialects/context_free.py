@@ -26,8 +26,8 @@ from types import MappingProxyType
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from unrender import nodes
-from unrender.dialects.lowering.lexer_conflicts import Beginnings, FirstSets, Group, TextMix, TextSplit, followers
-from unrender.dialects.lowering.stops import Openness, Rest, RulePlace, RulePlaces, flat, leaves_first, linked
+from unrender.dialects.lexer_conflicts import Beginnings, FirstSets, Group, TextMix, TextSplit, followers
+from unrender.dialects.stops import Openness, Rest, RulePlace, RulePlaces, flat, leaves_first, linked
 from unrender.errors import GrammarError
 from unrender.limits import MAX_OPTIONS, MAX_PIECES, STANDARD
 from unrender.nodes.patterns import any_pattern
