@@ -2,7 +2,7 @@
 
 Null counts as absent in every field, as OpenAI's clients expect.
 
->>> class Pair(Object):
+>>> class Pair(JsonObject):
 ...     n: Annotated[int, Field(ge=1, le=16), Whole] | None = None
 >>> list(Pair.read({"n": 2, "top_k": 5, "user": None}).unheeded())
 ['top_k']

@@ -194,7 +194,7 @@ def said(events: Iterable[Event]) -> DeltaParts:
 
     >>> from unrender import ContentText
     >>> said([ContentText("Hel"), ContentText("lo")])
-    Said(reasoning='', content='Hello', calls=[])
+    DeltaParts(reasoning='', content='Hello', calls=[])
     """
     found = list(deltas(events))
     reasoning = "".join(delta.get("reasoning_content", "") for delta in found)

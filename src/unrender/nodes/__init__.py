@@ -213,7 +213,7 @@ Node = Literal | Sequence | Choice | Refused
 def refusal_of(node: Refused, why: str) -> GrammarError:
     """Return the error for a node that isn't allowed here.
 
-    >>> refusal(Cut(), "cannot be written in GBNF")
+    >>> refusal_of(Cut(), "cannot be written in GBNF")
     GrammarError('Cut cannot be written in GBNF')
     """
     return GrammarError(f"{type(node).__name__} {why}")

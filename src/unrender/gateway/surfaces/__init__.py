@@ -332,7 +332,7 @@ class Api(NamedTuple):
 def json_bytes(text: str) -> bytes:
     """Return a text as JSON. Unpaired surrogates remain escaped, since UTF-8 can't encode them.
 
-    >>> quoted("é!").decode()
+    >>> json_bytes("é!").decode()
     '"é!"'
     """
     try:
