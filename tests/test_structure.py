@@ -236,7 +236,8 @@ def name_of(path: Path) -> str:
 def bound_by(module: Path) -> set[str]:
     """Return the names that a module binds by importing, defining, assigning, and exporting, lazily or not."""
     found: set[str] = set()
-    inside = {id(node) for function in functions(module) for node in ast.walk(function) if node is not function}
+    scopes = [node for node in ast.walk(tree_of(module)) if isinstance(node, Function | ast.ClassDef)]
+    inside = {id(node) for scope in scopes for node in ast.walk(scope) if node is not scope}
     for node in ast.walk(tree_of(module)):
         if id(node) in inside:
             continue

@@ -78,7 +78,7 @@ class ChatTemplate:
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
-            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
+            from unrender.machine.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
 
             compile_combinators(grammar)
         self._default = _compiled(loaded.default, loaded, limits)

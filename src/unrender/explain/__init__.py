@@ -21,8 +21,7 @@ from unrender.explain.hints import HINTS, Hint, HintCase
 from unrender.explain.nearest import AnswerReading, Nearest, find_nearest
 from unrender.format import Format
 from unrender.limits import MAX_COUNTED
-from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed, MessageFinished, ReasoningText
-from unrender.machine.ids import numbered_id
+from unrender.machine import ArgumentsText, ContentText, Event, Malformed, MessageFinished, ReasoningText, numbered_id
 from unrender.messages import Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import read_prefill

@@ -43,7 +43,7 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong_field
 from unrender.limits import MAX_COUNT
-from unrender.machine.policy import Repairs
+from unrender.machine import Repairs
 from unrender.messages import ReasoningField
 from unrender.rendering.loading import LoadedTemplates
 from unrender.turn import Thoughts

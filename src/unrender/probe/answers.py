@@ -20,7 +20,7 @@ from unrender.explain.hints import HINTS, HintCase
 from unrender.explain.nearest import AnswerReading, find_nearest
 from unrender.gateway.answers.turns import grammar_of
 from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
-from unrender.machine.ids import numbered_id
+from unrender.machine import numbered_id
 from unrender.messages import ToolCall
 from unrender.openai import Usage
 from unrender.probe.tasks import Task

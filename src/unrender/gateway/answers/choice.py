@@ -21,7 +21,7 @@ from unrender.gateway.surfaces import ChoiceOutcome
 from unrender.grammar import Role
 from unrender.limits import MAX_ITEMS, MAX_TEXT
 from unrender.openai import Usage, message_of
-from unrender.parser.broken import breaks
+from unrender.parser import breaks
 from unrender.token_ids import ChunkParser
 from unrender.types import Healing
 

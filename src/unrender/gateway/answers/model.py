@@ -17,7 +17,7 @@ from unrender.gateway.answers.turns import HELLO, CallDelivery, TurnFactory
 from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure, FailureKind
 from unrender.limits import MAX_SMALL
-from unrender.machine.policy import Repairs
+from unrender.machine import Repairs
 from unrender.messages import ReasoningField
 from unrender.openai import Usage
 from unrender.signatures import expected_one_of

@@ -34,7 +34,7 @@ from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.surfaces import Ask, ChoiceOutcome
 from unrender.grammar import conforms
 from unrender.limits import MAX_ITEMS, MAX_MESSAGES, MAX_STORED
-from unrender.machine.policy import Repairs
+from unrender.machine import Repairs
 from unrender.turn import Thoughts
 from unrender.types import Healing
 
