@@ -18,7 +18,6 @@ from unrender.cache import kept
 from unrender.errors import GrammarError, ParseError, RequestError, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.format.declared import known_calls, known_reasoning
-from unrender.grammar.handmade import Identity, check_request, ends_of
 from unrender.machine import (
     USUAL,
     ArgumentsText,
@@ -35,7 +34,6 @@ from unrender.machine import (
     id_maker,
 )
 from unrender.machine.call_events import open_call
-from unrender.machine.combinators import compile_combinators
 from unrender.machine.frames import ReadText, Span
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.program import CONTENT_HUB, compile_answer
@@ -50,11 +48,6 @@ from unrender.values import Resumable
 from unrender.values.finder import Flow
 
 
-@kept(100_000)
-def _handmade_program(made: Identity, ends: tuple[str, ...]) -> Program:
-    return compile_combinators(made.grammar, ends)
-
-
 def begun_machine(
     format: Format, request: Request, grammar: Grammar | None, transcript: Transcript, ids: CallIds
 ) -> tuple[Machine, list[Event | BrokenText]]:
@@ -66,8 +59,9 @@ def begun_machine(
     if grammar is None:
         program = _program(format, request, repair=transcript.policy.repair)
     else:
-        check_request(request)
-        program = _handmade_program(Identity(grammar), ends_of(format.turn))
+        from unrender.machine.combinators import handmade_program  # noqa: PLC0415 -- formats don't need it
+
+        program = handmade_program(grammar, request, format.turn)
     # If a handwritten grammar doesn't allow the prefill, a `GrammarError` is raised below, even if the parser is strict.
     strict = transcript.strict and grammar is None
     roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}
