@@ -7,30 +7,29 @@ An answer that a cause of the server explains isn't held against the model.
 from __future__ import annotations
 
 import json
-import statistics
 import tomllib
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
-from os.path import commonprefix
 from typing import Any
 
-from unrender.probe.answers import Answer, Kind
+from unrender.probe.answers import Answer
 from unrender.probe.evidence import Evidence, Served
+from unrender.probe.server_causes import (
+    FEW,
+    SERVER_CAUSES,
+    SHARE,
+    count_of,
+    cut_short,
+    is_missing,
+    of_kind,
+    quoted,
+    tokens_of,
+    wanting,
+)
 from unrender.probe.tasks import COUNTS
-
-_FEW = 2
-"""Minimum number of answers that show a cause."""
-_MANY = 7
-"""Minimum number of answers without exception that show a cause."""
-_SHARE = 0.2
-"""Minimum share of the answers that show a weakness of the model."""
-_SHOWN = 40
-"""Maximum number of characters that are quoted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,407 +58,49 @@ def table() -> Sequence[Mapping[str, str]]:
     return causes
 
 
-def _of(answers: Iterable[Answer], among: Sequence[Answer], more: str = "") -> str:
-    return f"{len(list(answers))} of {len(among)} answers{more}"
-
-
-def _calling(found: Evidence) -> list[Answer]:
-    """Return the answers that should contain calls, without errors."""
-    return [answer for answer in found.answers if answer.task.wanted and not answer.error]
-
-
-def _kinds(answers: Iterable[Answer], *kinds: Kind) -> list[Answer]:
-    return [answer for answer in answers if answer.kind in kinds]
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
-
-
-# Prompts.
-
-
-def _is_too_long(answer: Answer) -> bool:
-    return _is_context(answer.error) and answer.status != 429
-
-
-def _is_context(error: str) -> bool:
-    return any(word in error.casefold() for word in ("context", "too long", "maximum", "exceed"))
-
-
-def _engine_fails(found: Evidence) -> str:
-    failed = [answer for answer in found.answers if answer.error and not _is_too_long(answer)]
-    if len(failed) < _FEW:
-        errors = [it.error for it in found.renderings] + [it.error for it in found.served]
-        errors = [error for error in errors if error and not _is_context(error)]
-        return f"its own endpoints reject {len(errors)} requests, e.g. {_quoted(errors[0])}" if errors else ""
-    error, times = Counter(answer.error for answer in failed).most_common(1)[0]
-    return f"{_of(failed, found.answers)} are errors, {times} of them {_quoted(error)}"
-
-
-def _context_too_short(found: Evidence) -> str:
-    refused = [answer for answer in found.answers if answer.error and _is_too_long(answer)]
-    if refused:
-        counts = sorted({answer.task.count for answer in refused})
-        size = f" of {found.context} tokens" if found.context else ""
-        return f"requests with {_listed(counts)} tools don't fit into the context{size}: {_quoted(refused[0].error)}"
-    if _stale_answers(found):
-        return ""
-    cut = [answer for answer in found.answers if _lost(answer) > _FEW]
-    whole = [answer for answer in found.answers if _read(answer) and abs(_lost(answer)) <= _FEW]
-    # Only long prompts are cut, so every prompt that is read completely is shorter than what is read of them.
-    if not cut or not whole or max(map(_sent, whole)) > min(map(_read, cut)) + _FEW:
-        return _cut_by_length(found)
-    worst = max(cut, key=_lost)
-    return f"the engine read {_read(worst)} of the {_sent(worst)} tokens of a prompt with {worst.task.count} tools"
-
-
-def _cut_by_length(found: Evidence) -> str:
-    """Compare prompts by their characters for each token, for engines that can't count. The tools in all of them are written alike."""
-    groups = [
-        [it for it in found.answers if it.task.count == count and _read(it) and not _sent(it)] for count in COUNTS[1:]
-    ]
-    sizes = [(len(it.turn.prompt) / _read(it), it) for group in groups if (it := min(group, key=_read, default=None))]
-    # Some engines don't count the tokens in their cache, so that requests of the same length have different counts.
-    even = all(max(map(_read, group)) < 1.5 * min(map(_read, group)) for group in groups if group)
-    if len(sizes) < _FEW or not even or sizes[-1][0] < 1.4 * sizes[0][0]:
-        return ""
-    first, last = sizes[0][1], sizes[-1][1]
-    prompts = [
-        f"{_read(it)} tokens of {len(it.turn.prompt)} characters with {it.task.count} tools" for it in (first, last)
-    ]
-    return f"the engine read {prompts[0]}, but only {prompts[1]}"
-
-
-def _sent(answer: Answer) -> int:
-    return answer.sent or 0
-
-
-def _read(answer: Answer) -> int:
-    return (answer.usage.prompt_tokens or 0) if answer.usage else 0
-
-
-def _lost(answer: Answer) -> int:
-    """Return the number of tokens in the prompt that the engine didn't read; negative if it read more; 0 if unknown."""
-    return _sent(answer) - _read(answer) if _sent(answer) and _read(answer) else 0
-
-
-def _prompt_changed(found: Evidence) -> str:
-    if found.touched:
-        return found.touched
-    known = [answer for answer in found.answers if _sent(answer) and _read(answer)]
-    odd = [answer for answer in known if abs(_lost(answer)) > _FEW]
-    # An engine that adds a begin-of-text token which the template lacks reads one token more in each prompt.
-    if len(known) > _MANY and min(map(_lost, known)) > 0:
-        odd = known
-    if len(odd) < _FEW or _stale_answers(found) or _context_too_short(found):
-        return ""
-    return f"in {_of(odd, found.answers)}, e.g. {_read(odd[0])} tokens instead of {_sent(odd[0])}"
-
-
-def _begin_token_doubled(found: Evidence) -> str:
-    if found.doubled:
-        return "the engine counts one token more than the prompt has, although the prompt begins with the token"
-    bos, shifts = found.template._with_tools.bos_token, _shifts(found)
-    if not bos or _stale_answers(found):
-        return ""
-    if found.renderings and all(it.theirs == bos + it.ours for it in found.renderings):
-        return f"the server's own prompt begins with {_quoted(found.renderings[0].theirs or '')} after the token"
-    if {1} == {*shifts} or {-1} == {*shifts}:
-        less, more = (
-            ("the prompt has", "its own endpoint") if shifts[0] > 0 else ("its own endpoint reads", "the engine")
-        )
-        return f"{more} reads one token more than {less} in each of {len(shifts)} requests"
-    return ""
-
-
-def _shifts(found: Evidence) -> list[int]:
-    """Return the numbers of tokens that the server's own endpoint reads in addition to the prompt."""
-    counts = [it.counts for it in found.renderings] + [(_read(it.answer), it.tokens) for it in found.served]
-    return [theirs - ours for ours, theirs in counts if ours and theirs]
-
-
-def _other_template(found: Evidence) -> str:
-    shifts = {*_shifts(found)}
-    if _stale_answers(found) or _begin_token_doubled(found):
-        return ""
-    shown = [it for it in found.renderings if it.theirs is not None]
-    differing = [it for it in shown if it.theirs != it.ours]
-    if differing:
-        rendering = differing[0]
-        where = f"{len(differing)} of {len(shown)} conversations differ; the one {rendering.name}"
-        ours, theirs, at = _difference(rendering.ours, rendering.theirs or "")
-        return f"{where} at character {at}: {theirs} instead of {ours}"
-    # A single token in each request may be a begin-of-text token that the template lacks.
-    if (len(shifts) == 1 and abs(min(shifts)) < _FEW) or not any(shifts):
-        return ""
-    worst = max(found.renderings, key=lambda it: abs(it.counts[1] - it.counts[0]) * all(it.counts), default=None)
-    if worst and all(worst.counts) and worst.counts[0] != worst.counts[1]:
-        return f"the conversation {worst.name} has {worst.counts[1]} tokens instead of {worst.counts[0]}"
-    return f"requests have up to {max(map(abs, shifts))} tokens more or less than the prompt"
-
-
-def _difference(sent: str, came: str) -> tuple[str, str, int]:
-    """Return where two texts begin to differ: quotations of both, and the position."""
-    at = len(commonprefix([sent, came]))
-    return _quoted(sent[at:]), _quoted(came[at:]), at
-
-
-def _prompt_echoed(found: Evidence) -> str:
-    echoed = [answer for answer in found.answers if answer.turn.prompt[-2 * _SHOWN :] in answer.text]
-    return f"in {_of(echoed, found.answers)}" if len(echoed) >= _FEW else ""
-
-
-def _stale_answers(found: Evidence) -> str:
-    late = [
-        new for old, new in pairwise(found.answers)
-        if old.task.wanted and old.task.name != new.task.name and old.task.right(new.calls) and not new.right
-    ]  # fmt: skip
-    if len(late) > max(_MANY, len(found.answers) / 3):
-        return f"{_of(late, found.answers)} have the calls of the request before"
-    for count in COUNTS:
-        answers = [it for it in found.answers if it.task.count == count and it.text.strip() and not _is_missing(it)]
-        called = [answer for answer in answers if answer.calls]
-        # A real model doesn't give four tasks the same call, or thanks and questions the same text as tasks.
-        for same in (called, answers if len(answers) > _MANY else []):
-            asked = {it.task.name for it in same}
-            if len({it.text for it in same}) == 1 and len(asked) >= 4 and len(same[0].text) > _SHOWN / 2:
-                return f"the answers to {len(asked)} different tasks with {count} tools are {_quoted(same[0].text)}"
-    return ""
-
-
-# Text.
-
-
-def _special_tokens_stripped(found: Evidence) -> str:
-    if found.forced:
-        sent, came = found.forced
-        lost = [token for token in found.template.format.preserved_tokens if token in sent and token not in came]
-        stripped = lost and not sent.startswith(came) and _without(sent, lost).split() == came.split()
-        return f"a grammar enforced {_quoted(sent.strip())}, and {_quoted(came.strip())} arrived" if stripped else ""
-    bare = [answer for answer in _calling(found) if "special-tokens-stripped" in answer.hints]
-    gone = [answer for answer in bare if (answer.unseen or 0) >= _FEW]
-    if len(gone) < _FEW or len(gone) * 2 < len(bare) or len(bare) * 2 < len(_calling(found)):
-        return ""
-    more = f", and the engine generated {_median(gone)} more tokens than their text has"
-    return _of(bare, _calling(found), f" lack the markers of calls{more}")
-
-
-def _without(text: str, tokens: Iterable[str]) -> str:
-    for token in tokens:
-        text = text.replace(token, "")
-    return text
-
-
-def _median(answers: Iterable[Answer]) -> int:
-    return round(statistics.median(answer.unseen or 0 for answer in answers))
-
-
-def _generated(answer: Answer) -> int:
-    return (answer.usage.completion_tokens or 0) if answer.usage else 0
-
-
-def _is_missing(answer: Answer) -> bool:
-    return (answer.unseen or 0) > max(4, _generated(answer) / 6)
-
-
-def _text_removed(found: Evidence) -> str:
-    gone = list(filter(_is_missing, found.answers))
-    if len(gone) < _FEW or _special_tokens_stripped(found) or _changed(found):
-        return ""
-    return f"in {_of(gone, found.answers)}, {_median(gone)} generated tokens (median) aren't in the text"
-
-
-def _cut(found: Evidence) -> list[Answer]:
-    """Return the calls that end too early although neither the model nor the token limit ended them."""
-    broken = [answer for answer in _kinds(_calling(found), "broken", "silent", "repaired") if answer.finish == "stop"]
-    other = {"reasoning-not-closed", "special-tokens-stripped"}
-    shown = [answer for answer in broken if answer.text and not answer.altered and not other & answer.hints.keys()]
-    cut = [answer for answer in shown if ("truncated" in answer.hints or answer.expected) and not _has_end(answer)]
-    ends = Counter(answer.expected for answer in cut)
-    place, times = ends.most_common(1)[0] if ends else ("", 0)
-    enough = times > _FEW and times * 2 >= len(_calling(found))
-    return [answer for answer in cut if answer.expected == place] if enough else []
-
-
-def _has_end(answer: Answer) -> bool:
-    ends = [end.strip() for end in answer.turn.format.tools.markers[2:] if end.strip()]
-    return answer.text.rstrip().endswith(tuple(ends))
-
-
-def _cut_inside_calls(found: Evidence) -> str:
-    cut, (sent, came) = _cut(found), found.forced or ("", "")
-    if not sent.startswith(came):
-        return ""
-    if sent.rstrip() != came.rstrip() and not _empty_answers(found):
-        return f"a grammar enforced {_quoted(sent.strip())}, and the answer ended before {_quoted(sent[len(came) :])}"
-    if not cut or _is_missing(cut[0]):
-        return ""
-    return _of(
-        cut,
-        _calling(found),
-        f" end inside a call, where {cut[0].expected} is due, e.g. {_quoted(cut[0].text[-_SHOWN:])}",
-    )
-
-
-def _token_limit(found: Evidence) -> str:
-    short = [
-        answer for answer in (*found.answers, *found.bound)
-        if answer.finish == "length" and answer.usage and _generated(answer) < answer.limit
-    ]  # fmt: skip
-    over = [answer for answer in (*found.answers, *found.repeats) if _generated(answer) > answer.limit + _FEW]
-    if len(over) >= _FEW:
-        return (
-            f"{len(over)} answers have up to {max(map(_generated, over))} tokens; the request allowed {over[0].limit}"
-        )
-    if len(short) < _FEW or _context_too_short(found):
-        return ""
-    most = max(map(_generated, short))
-    return f"{len(short)} answers end after at most {most} tokens; the request allowed {short[0].limit}"
-
-
-def _runs_on(found: Evidence) -> str:
-    over = [answer for answer in found.answers if "text-after-end" in answer.hints]
-    if len(over) >= _FEW:
-        return f"{_of(over, found.answers)}: {over[0].hints['text-after-end']}"
-    calling = _calling(found)
-    endless = [it for it in calling if it.finish == "length" and "reasoning-not-closed" not in it.hints]
-    if len(endless) <= max(_FEW, len(calling) * _SHARE) or _token_limit(found):
-        return ""
-    return f"{_of(endless, calling)} reach the limit of {endless[0].limit} tokens, e.g. with {_quoted(endless[0].text[-_SHOWN:])}"
-
-
-_CHANGES: Mapping[str, Callable[[str], str]] = {
-    "case": str.casefold,
-    "whitespace at the ends": str.strip,
-    "whitespace": lambda text: "".join(text.split()),
-    "characters that aren't ASCII": lambda text: "".join(filter(str.isascii, text)),
-    "accents": lambda text: unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode(),
-    "punctuation": lambda text: "".join(filter(str.isalnum, text)),
-}
-"""Parts of a text that careless servers change, each with a function that removes the part."""
-
-
-def _text_altered(found: Evidence) -> str:
-    if found.forced is None or _special_tokens_stripped(found):
-        return _changed(found)
-    sent, came = found.forced
-    explained = _text_removed(found) or sent.startswith(came)
-    ours, theirs, at = _difference(sent, came)
-    other = (
-        "" if explained else f"a grammar enforced text, and at its character {at}, {theirs} arrived instead of {ours}"
-    )
-    return _changed(found) or other
-
-
-def _changed(found: Evidence) -> str:
-    """Return the evidence for a known change of the text."""
-    altered = [answer for answer in found.answers if answer.altered]
-    if len(altered) >= _FEW:
-        return f"{_of(altered, found.answers)} contain {altered[0].altered}"
-    halves = [answer for answer in found.answers if "\ufffd" in answer.text]
-    if len(halves) >= _FEW:
-        return f"{_of(halves, found.answers)} contain U+FFFD, the sign of broken characters"
-    sent, came = found.forced or ("", "")
-    for name, removed in _CHANGES.items() if sent != came and not _special_tokens_stripped(found) else ():
-        if removed(sent) == removed(came) != "":
-            ours, theirs, _ = _difference(sent, came)
-            return f"a grammar enforced {ours}, and {theirs} arrived: changed {name}"
-    return _same_in_all(found)
-
-
-def _same_in_all(found: Evidence) -> str:
-    """Return the evidence for a case or for text that all answers share."""
-    ended = [it for it in found.answers if _said(it) and it.finish == "stop" and "text-after-end" not in it.hints]
-    # Reasoning may always begin with the same words.
-    plain = [it for it in ended if it.turn.thinking is False or not it.turn.format.reasoning.end]
-    texts = list(map(_said, ended))
-    if len(texts) <= _MANY:
-        return ""
-    for name, holds in {"upper-case": str.islower, "lower-case": str.isupper}.items():
-        if holds("".join(texts)):
-            return f"none of {len(texts)} answers has a {name} letter"
-    shared = {
-        "end": (commonprefix([text[::-1] for text in texts])[::-1], ended),
-        "begin": (commonprefix(list(map(_said, plain))), plain),
-    }
-    for name, (text, answers) in shared.items():
-        if len(text) > _FEW and any(it.calls for it in answers) and _kinds(answers, "text"):
-            return f"all answers {name} with {_quoted(text)}, with and without calls"
-    return ""
-
-
-def _said(answer: Answer) -> str:
-    """Return an answer without white space and the end of the turn, which some engines send."""
-    ends = answer.turn.format.turn.all_ends
-    return next((text for end in ends if (text := answer.text.removesuffix(end)) != answer.text), answer.text).strip()
-
-
-def _grammar_ignored(found: Evidence) -> str:
-    if found.grammar is False:
-        return "the engine gave a free answer where a grammar allowed a single word"
-    rejected = [answer for answer in found.bound if answer.error and not _is_too_long(answer)]
-    if len(rejected) >= _FEW:
-        return f"{_of(rejected, found.bound)} under a grammar are errors, e.g. {_quoted(rejected[0].error)}"
-    called = [it.task for it in _kinds(found.answers, "own", "repaired")]
-    free = [
-        it
-        for it in found.bound
-        if it.kind in ("other", "silent", "broken") and it.finish == "stop" and it.task in called
-    ]
-    lost = _special_tokens_stripped(found) or _text_altered(found) or _text_removed(found) or _cut_inside_calls(found)
-    if len(free) < _FEW or lost:
-        return ""
-    return f"{_of(free, found.bound)} aren't the call that a grammar enforced, e.g. {_quoted(free[0].text)}"
-
-
-def _empty_answers(found: Evidence) -> str:
-    empty = [
-        answer for answer in found.answers if not answer.error and not answer.text.strip() and not _is_missing(answer)
-    ]
-    wanted = [answer for answer in empty if answer.task.wanted]
-    enough = len(wanted) > _FEW or len(empty) > max(_FEW, len(found.answers) * _SHARE)
-    return f"{_of(empty, found.answers)} are empty" if enough else ""
-
-
 # Calls.
 
 
 def _other_syntax(found: Evidence) -> str:
-    if _special_tokens_stripped(found):
+    if SERVER_CAUSES["special-tokens-stripped"](found):
         return ""
-    calling = _calling(found)
-    other = _kinds(calling, "other")
-    if len(other) < _FEW or len(other) < len(calling) * _SHARE / 2:
+    calling = wanting(found)
+    other = of_kind(calling, "other")
+    if len(other) < FEW or len(other) < len(calling) * SHARE / 2:
         return ""
     name, times = Counter(answer.detail for answer in other).most_common(1)[0]
-    return f"{_of(other, calling)} write calls in another syntax, {times} of them as {name}{_under_grammar(found)}"
+    return f"{count_of(other, calling)} write calls in another syntax, {times} of them as {name}{_under_grammar(found)}"
 
 
 def _reasoning_unclosed(found: Evidence) -> str:
     open_ = [answer for answer in found.answers if "reasoning-not-closed" in answer.hints]
     return (
-        f"{_of(open_, found.answers)} end inside reasoning"
-        if len(open_) > max(_FEW, len(found.answers) * _SHARE)
+        f"{count_of(open_, found.answers)} end inside reasoning"
+        if len(open_) > max(FEW, len(found.answers) * SHARE)
         else ""
     )
 
 
 def _broken_calls(found: Evidence) -> str:
-    calling, cut = _calling(found), _cut(found)
+    calling, cut = wanting(found), cut_short(found)
     broken = [
         answer
-        for answer in _kinds(calling, "broken")
+        for answer in of_kind(calling, "broken")
         if answer not in cut and "reasoning-not-closed" not in answer.hints
     ]
-    if len(broken) < _FEW or _special_tokens_stripped(found) or _text_altered(found) or _token_limit(found):
+    if (
+        len(broken) < FEW
+        or SERVER_CAUSES["special-tokens-stripped"](found)
+        or SERVER_CAUSES["text-altered"](found)
+        or SERVER_CAUSES["token-limit"](found)
+    ):
         return ""
-    return f"{_of(broken, calling)}: {broken[0].detail}{_under_grammar(found)}{_speeds(found)}"
+    return f"{count_of(broken, calling)}: {broken[0].detail}{_under_grammar(found)}{_speeds(found)}"
 
 
 def _under_grammar(found: Evidence) -> str:
     right = [answer for answer in found.bound if answer.right]
-    return f"; under a grammar {_of(right, found.bound)} are right" if found.bound else ""
+    return f"; under a grammar {count_of(right, found.bound)} are right" if found.bound else ""
 
 
 def _speeds(found: Evidence) -> str:
@@ -471,7 +112,7 @@ def _speeds(found: Evidence) -> str:
 
 def rate_of(answers: Iterable[Answer]) -> float:
     """Return the generated tokens per second, including the time for prompts; 0 if unknown."""
-    counted = [(_generated(answer), answer.seconds) for answer in answers if answer.usage]
+    counted = [(tokens_of(answer), answer.seconds) for answer in answers if answer.usage]
     return sum(tokens for tokens, _ in counted) / (sum(seconds for _, seconds in counted) or 1.0)
 
 
@@ -479,12 +120,12 @@ def _own_parser(found: Evidence) -> str:
     served = [it for it in found.served if not it.error and it.answer.calls]
     wrong = [it for it in served if _made(it) != [(call.name, call.arguments) for call in it.answer.calls]]
     # An answer of another length is another answer of the model.
-    wrong = [it for it in wrong if not it.generated or abs(it.generated - _generated(it.answer)) <= 1]
+    wrong = [it for it in wrong if not it.generated or abs(it.generated - tokens_of(it.answer)) <= 1]
     wrong += [it for it in served if it.defect and it not in wrong]
-    if len(wrong) < min(_FEW, sum(bool(it.defect) for it in wrong) or _FEW) or len(wrong) * 2 < len(served) * _SHARE:
+    if len(wrong) < min(FEW, sum(bool(it.defect) for it in wrong) or FEW) or len(wrong) * 2 < len(served) * SHARE:
         return ""
     lost, first = [it for it in wrong if not it.calls], wrong[0]
-    came = first.defect or f"{len(first.calls)} calls, {_quoted(str(_made(first)))}"
+    came = first.defect or f"{len(first.calls)} calls, {quoted(str(_made(first)))}"
     return f"{len(wrong)} of {len(served)} answers with calls come back wrong, {len(lost)} of them without any; e.g. {came}"
 
 
@@ -519,34 +160,40 @@ def _breaks_with_tools(found: Evidence) -> str:
 
 
 def _calls_missing(found: Evidence) -> str:
-    calling = _calling(found)
-    silent = [answer for answer in _kinds(calling, "silent") if answer.text.strip() and not _is_missing(answer)]
-    ended = [answer for answer in silent if answer not in _cut(found) and "reasoning-not-closed" not in answer.hints]
-    explained = _text_altered(found) or _special_tokens_stripped(found) or _token_limit(found)
-    return _of(ended, calling) if len(ended) > max(_FEW, len(calling) * _SHARE) and not explained else ""
+    calling = wanting(found)
+    silent = [answer for answer in of_kind(calling, "silent") if answer.text.strip() and not is_missing(answer)]
+    ended = [
+        answer for answer in silent if answer not in cut_short(found) and "reasoning-not-closed" not in answer.hints
+    ]
+    explained = (
+        SERVER_CAUSES["text-altered"](found)
+        or SERVER_CAUSES["special-tokens-stripped"](found)
+        or SERVER_CAUSES["token-limit"](found)
+    )
+    return count_of(ended, calling) if len(ended) > max(FEW, len(calling) * SHARE) and not explained else ""
 
 
 def _calls_uninvited(found: Evidence) -> str:
     free = [answer for answer in found.answers if not answer.task.wanted and not answer.error]
-    called = _kinds(free, "uninvited")
+    called = of_kind(free, "uninvited")
     again = [answer for answer in called if answer.task.wish == "result"]
     more = f", {len(again)} of them after a result" if again else ""
-    return _of(called, free, f" without need contain calls{more}") if len(called) >= _FEW else ""
+    return count_of(called, free, f" without need contain calls{more}") if len(called) >= FEW else ""
 
 
 def _single_calls(found: Evidence) -> str:
-    several = [answer for answer in _calling(found) if answer.task.wish == "several"]
+    several = [answer for answer in wanting(found) if answer.task.wish == "several"]
     single = [answer for answer in several if len(answer.calls) == 1]
-    return _of(single, several, " contain one call instead of two") if len(single) > _FEW else ""
+    return count_of(single, several, " contain one call instead of two") if len(single) > FEW else ""
 
 
 def _calls_wrong(found: Evidence) -> str:
-    called = [answer for answer in _calling(found) if answer.calls and not answer.altered]
+    called = [answer for answer in wanting(found) if answer.calls and not answer.altered]
     wrong = [answer for answer in called if not answer.right and len(answer.calls) >= len(answer.task.wanted)]
-    if len(wrong) <= max(_FEW, len(called) * _SHARE) or _stale_answers(found):
+    if len(wrong) <= max(FEW, len(called) * SHARE) or SERVER_CAUSES["stale-answers"](found):
         return ""
     call = wrong[0].calls[0]
-    return f"{_of(wrong, called)}, e.g. {_quoted(f'{call.name}({call.arguments_json})')} for {wrong[0].task.messages[0]['content']!r}"
+    return f"{count_of(wrong, called)}, e.g. {quoted(f'{call.name}({call.arguments_json})')} for {wrong[0].task.messages[0]['content']!r}"
 
 
 def _thinking_matters(found: Evidence) -> str:
@@ -564,44 +211,26 @@ def _thinking_matters(found: Evidence) -> str:
 
 
 def _calls_repaired(found: Evidence) -> str:
-    calling = _calling(found)
-    repaired = [answer for answer in _kinds(calling, "repaired") if answer not in _cut(found)]
-    if len(repaired) < _FEW:
+    calling = wanting(found)
+    repaired = [answer for answer in of_kind(calling, "repaired") if answer not in cut_short(found)]
+    if len(repaired) < FEW:
         return ""
     what, times = Counter(answer.detail for answer in repaired).most_common(1)[0]
-    return f"{_of(repaired, calling)}; in {times}, {what} is missing or damaged"
+    return f"{count_of(repaired, calling)}; in {times}, {what} is missing or damaged"
 
 
 def _unsteady(found: Evidence) -> str:
     # The first answer may differ from the others in its last bits, because the engine hadn't cached its prompt.
     later = sorted({answer.text for answer in found.repeats[1:]})
     return (
-        f"{len(later)} different answers to the same request, e.g. {' and '.join(map(_quoted, later[:2]))}"
+        f"{len(later)} different answers to the same request, e.g. {' and '.join(map(quoted, later[:2]))}"
         if later[1:]
         else ""
     )
 
 
-def _listed(counts: Sequence[int]) -> str:
-    return " and ".join(map(str, counts))
-
-
 FINDERS: Mapping[str, Callable[[Evidence], str]] = {
-    "engine-fails": _engine_fails,
-    "context-too-short": _context_too_short,
-    "prompt-changed": _prompt_changed,
-    "begin-token-doubled": _begin_token_doubled,
-    "other-template": _other_template,
-    "prompt-echoed": _prompt_echoed,
-    "stale-answers": _stale_answers,
-    "special-tokens-stripped": _special_tokens_stripped,
-    "text-removed": _text_removed,
-    "text-altered": _text_altered,
-    "cut-inside-calls": _cut_inside_calls,
-    "token-limit": _token_limit,
-    "runs-on": _runs_on,
-    "grammar-ignored": _grammar_ignored,
-    "empty-answers": _empty_answers,
+    **SERVER_CAUSES,
     "other-syntax": _other_syntax,
     "reasoning-unclosed": _reasoning_unclosed,
     "broken-calls": _broken_calls,
