@@ -338,7 +338,14 @@ class CallView:
     def style(self) -> LiteralStyle:
         """The notation of values that need no end marker because they have their own delimiters."""
         arguments = self.arguments
-        return literal_style(arguments.codec, self.suffix, in_code=arguments.in_code and arguments.close.core == ")")
+        # Without a marker before the name, a name and the text after it show that a quoted value has ended, as in `a="1" b="2"`.
+        spaced = arguments.entry[0] is Slot.KEY and not arguments.between.strip()
+        return literal_style(
+            arguments.codec,
+            self.suffix,
+            after_key=literal_of(arguments.entry[1]) if spaced else "",
+            in_code=arguments.in_code and arguments.close.core == ")",
+        )
 
     @cached_property
     def values(self) -> MarkedEnds | None:

@@ -177,8 +177,9 @@ class Attempt:
             if quotation.any_text:
                 return machine.quote()
             unquote(machine)
-        # A marker such as `<tool_call>` or `<function=now` doesn't occur in prose, so report it if no call follows.
-        if frame.reported and frame.alone:
+        # A marker such as `<tool_call>` or `<function=now` doesn't occur in prose, so report it if no call follows. After a separator
+        # between calls, only a call is allowed.
+        if (frame.reported and frame.alone) or frame.at == machine.listed:
             failed = machine.buffer[machine.at : machine.failed_at] or machine.buffer[machine.at : machine.at + 1]
             machine.malformed(failed, machine.wanted)
             machine.wanted = ""

@@ -142,6 +142,8 @@ class Machine(Resumable):
     """True if the run of calls started without its outermost start marker."""
     separated: int = -(1 << 30)
     """Position after the latest separator between calls, at which only a call is allowed. Before any text if there is none."""
+    listed: int = -1
+    """Position after the latest separator in a list of calls. Text that isn't a call is reported there."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
     tag: Role | None = None

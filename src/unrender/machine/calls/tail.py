@@ -393,6 +393,7 @@ class TailReader(ObjectReader):
         machine.take(Role.MARKER, end)
         machine.take(Role.LAYOUT, after)
         machine.separated = machine.position
+        machine.listed = -1 if call_failed(machine) else machine.position
         return self._to_next_call(after, following)
 
     def _to_next_call(self, at: int, mark: str) -> bool | None:
