@@ -157,6 +157,10 @@ class TurnSource(Protocol):
     def marked(self) -> bool:
         """True if a text in the prompt contains a marker of the template, and the caller encodes the prompt's parts."""
 
+    @property
+    def known_markers(self) -> tuple[str, ...]:
+        """The template's markers."""
+
     def parts(self, turn: Turn) -> list[str]:
         """Return the prompt of a turn in parts, as `Turn._parts` does."""
 
@@ -470,7 +474,8 @@ class Turn(Constrained, Page):
 
     @checked
     def encode(self, tokenizer: Any, *, special_roles: Collection[str] = AUTHORS) -> list[int]:
-        """Return the token ids of the prompt. The text of messages, tools and documents never becomes a special token.
+        """Return the token ids of the prompt. The text of messages, tools and documents never becomes a special token, and the template's
+        other markers, such as `[INST]` for some models, get other ids there than in the template's own text.
 
         If no such text contains a special token, the ids are those of the whole prompt. No BOS or EOS is added, since the template writes
         them. `tokenizer` is from transformers, tokenizers or mistral-common, or a `llama_cpp.Llama`. A `PromptEncoder` is faster for several
@@ -484,8 +489,10 @@ class Turn(Constrained, Page):
         encoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
         others = (text for text in texts if text.role not in special_roles)
         # Usually, no text holds a marker. Then the prompt isn't rendered again.
-        found = encoder._may_find_tokens(others)
-        return encoder.prompt(flagged(self.pieces, special_roles) if found else [(self.prompt, False)]).ids
+        markers = self._source.known_markers
+        found = encoder._may_find_tokens(others, markers)
+        pieces = flagged(self.pieces, special_roles) if found else [(self.prompt, False)]
+        return encoder._with_markers(pieces, markers if found else ()).ids
 
     @property
     def _has_markers(self) -> bool:

@@ -1,7 +1,7 @@
 r"""Find the template's markers in the texts of messages, tools and documents, and break them if asked.
 
 Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers. So
-are words with unusual characters between messages, e.g. `[[/USR]]`. A request is searched as a whole first, because usually no text contains
+are words with unusual characters between messages, e.g. `[[/USR]]`, and lines such as `### Instruction:` before messages. A request is searched as a whole first, because usually no text contains
 a marker.
 
 A marker is broken by a backslash after its first character: `<|im_end|>` becomes `<\|im_end|>`, and `<\|im_end|>` gets another backslash.
@@ -40,6 +40,8 @@ _SIGNS = 2
 """Minimum number of such characters in a marker."""
 _PLAIN = re.compile(r"^[\w.,:;!?]+|[\w.,:;!?]+$")
 """Matches the words around a marker, e.g. the role in `]~b]user`."""
+_HEADER = re.compile(r"[#*=>~|-]{2,} ?\w[^\n]{,40}")
+"""Matches a line that precedes a message, e.g. `### Instruction:`. Words alone, such as `USER:`, occur in prose."""
 _QUOTING = re.compile(r"[\"'`(){}&]")
 """Matches a character of JSON, code or HTML, which isn't a marker."""
 _WEIGHT = 2_000
@@ -145,7 +147,7 @@ def template_markers(template: Template, format: Format, capabilities: Capabilit
             prompt = stub.rendered(asks=True)
             pieces = () if prompt is None else stub.pieces(prompt)
             found += special_tokens(piece.text for piece in pieces if not piece.body)
-            found += () if tools else _signs(pieces)
+            found += () if tools else (*_signs(pieces), *_headers(pieces))
     return tuple(sorted({text for text in found if len(text) > 1}, key=lambda text: (-len(text), text)))
 
 
@@ -161,6 +163,15 @@ def _signs(pieces: Sequence[Piece]) -> Iterator[str]:
             shapes = (_PLAIN.sub("", word), word) if not _QUOTING.search(word) else ()
             fits = (one for one in shapes if len(_SIGN.findall(one)) >= _SIGNS and re.search(r"\w", one))
             yield from [*fits][:1]
+
+
+def _headers(pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield the lines before messages that consist of punctuation and words, e.g. `### Instruction:`."""
+    for piece, following in zip_longest(pieces, pieces[1:]):
+        line = piece.text.rstrip().rpartition("\n")[2].strip()
+        before_message = following is None or following.kind in ("content", "result")
+        if not piece.body and before_message and _HEADER.fullmatch(line) and not any(special_tokens([line])):
+            yield line
 
 
 def _raw(rendered: RenderedConversation) -> Iterator[str]:

@@ -7,7 +7,7 @@ special token, the prompt is split inside that text.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from unrender.errors import TokenizerError
@@ -139,7 +139,15 @@ class PromptEncoder:
     @checked
     def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of a complete prompt. Raises `TokenizerError` if a body can't be encoded as ordinary text."""
-        return self._encoded(list(pieces), whole=True)
+        return self._encoded(list(pieces), self._special, whole=True)
+
+    def _with_markers(
+        self, pieces: Iterable[tuple[str, bool]], markers: Iterable[str], *, whole: bool = True
+    ) -> Encoded:
+        """Return the ids of a prompt, or of a continuation. In bodies, `markers` that aren't special tokens are encoded character by character."""
+        spelled = [marker for marker in markers if marker not in self.special_tokens]
+        special = SpecialTexts(self.special_tokens, spelled) if spelled else self._special
+        return self._encoded(list(pieces), special, whole=whole)
 
     @checked
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
@@ -147,23 +155,26 @@ class PromptEncoder:
 
         Raises `TokenizerError` as `prompt` does.
         """
-        return self._encoded(list(pieces), whole=False)
+        return self._encoded(list(pieces), self._special, whole=False)
 
     @checked
     def spelled(self, text: str) -> str | None:
         """Return the first special token that occurs in `text`, or None."""
         return self._special.first_in(text)
 
-    def _may_find_tokens(self, texts: Iterable[PromptText]) -> bool:
-        """Return True if one of the `texts` contains a special token, or might be a part of one together with the text around it."""
-        return any(text.rewritten or self._special.touches(text.text.strip()) for text in texts)
+    def _may_find_tokens(self, texts: Iterable[PromptText], markers: Collection[str]) -> bool:
+        """Return True if one of the `texts` contains a special token or a marker, or might be a part of a token together with the text around it."""
+        return any(
+            text.rewritten or self._special.touches(text.text.strip()) or any(marker in text.text for marker in markers)
+            for text in texts
+        )
 
-    def _encoded(self, pieces: Sequence[tuple[str, bool]], *, whole: bool) -> Encoded:
+    def _encoded(self, pieces: Sequence[tuple[str, bool]], special: SpecialTexts, *, whole: bool) -> Encoded:
         text = "".join(part for part, _ in pieces)
         starts = piece_starts(pieces)
         encoded = Encoded([], [])
         low = 0
-        for high in [*self._special.cuts(pieces), len(text)]:
+        for high in [*special.cuts(pieces), len(text)]:
             anchored = not whole or low > 0
             for id, start in self._stretch(text[low:high], anchored=anchored):
                 piece = bisect_right(starts, low + start, hi=len(pieces)) - 1

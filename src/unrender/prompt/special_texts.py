@@ -1,6 +1,7 @@
 """Finds the text of special tokens in the pieces of a prompt, and the positions at which to split it.
 
 A prompt is split inside each special token that a body contains, and each part is encoded on its own. So no tokenizer option is needed.
+A marker that isn't a special token, such as `[INST]` for some models, is split between all its characters, so that its ids differ, too.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from itertools import accumulate, pairwise
 
 
 class SpecialTexts:
-    """The texts of special tokens."""
+    """The texts of special tokens, and other markers, which are `spelled` character by character."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        longest_first = sorted(texts, key=len, reverse=True)
+    def __init__(self, texts: Iterable[str], spelled: Iterable[str] = ()) -> None:
+        self._spelled = frozenset(spelled)
+        longest_first = sorted({*texts, *self._spelled}, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._longest = max(map(len, longest_first), default=0)
         self._starts = {text[:at] for text in longest_first for at in range(1, len(text))}
@@ -49,6 +51,10 @@ class SpecialTexts:
         while any(bodies) and (found := self._special.search(text, at)):
             start, end = found.span()
             touched = _body_in(starts, bodies, start, end)
+            if touched is not None and found[0] in self._spelled:
+                yield from range(max(touched, start + 1, cut + 1), end)
+                at, cut = end, end - 1
+                continue
             # If the template's text ends with `<|im_` and a body starts with `end|>`, split at the border. Inside a body, continue after
             # the split, since the rest may contain another token.
             at = end if touched is None else max(touched, start + 1)

@@ -139,7 +139,8 @@ class Extender:
             return [turn.prompt]
         pieces = flagged(self.pieces(turn), special_roles)
         bodies = special_tokens(text for text, body in pieces if body)
-        return SpecialTexts({*self.known_markers, *bodies}).split(pieces)
+        # Whether a marker is a special token depends on the engine's tokenizer.
+        return SpecialTexts(bodies, self.known_markers).split(pieces)
 
     def texts(self) -> Iterator[PromptText] | None:
         """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
