@@ -252,6 +252,7 @@ def test_markers_need_not_look_like_special_tokens(before, after, text, broken):
         ("### Instruction:\n", "\n\n", [("#", "#"), ("##", "#")]),
         ("[INST]", "[/INST]", [("I", "N"), ("S", "T"), ("IN", "ST")]),
         (">>> user\n", "\n", [(">", ">"), (">>", ">")]),
+        ("USER: ", "\n", [("U", "S"), ("E", "R"), ("US", "ER")]),
     ],
 )
 def test_markers_of_ordinary_tokens_are_not_forged(start, end, merges):
