@@ -242,7 +242,10 @@ class Rollout:
             return
         special = {index for index, message in enumerate(messages) if _role(message) in self._roles}
         flagged = [(piece.text, piece.body and piece.message not in special) for piece in pieces]
-        encoded = self.encoder._with_markers(flagged, turn._source.known_markers if turn._source else (), whole=False)
+        if turn.marked and turn._source:
+            encoded = self.encoder._with_markers(flagged, turn._source.known_markers, whole=False)
+        else:
+            encoded = self.encoder.continuation(flagged)
         first = self._count
         marks = [(_FIRST if piece.message is None else first + piece.message, piece.body) for piece in pieces]
         runs = ((len([*ids]), *mark) for mark, ids in groupby(marks[piece] for piece in encoded.pieces))
