@@ -57,8 +57,8 @@ from unrender.format import (
     Typing,
     Words,
 )
+from unrender.format.declared import declared_formats
 from unrender.format.picture import PicturePiece, call_picture, pictures
-from unrender.formats import declared_formats
 from unrender.machine.frames import Frame
 from unrender.nodes import Role
 from unrender.playground import write_site

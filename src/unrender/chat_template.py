@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from unrender.format import Format
     from unrender.grammar import Grammar
     from unrender.messages import Request
-    from unrender.rendering import Renderer
+    from unrender.rendering import RenderFunction
     from unrender.turn import Turn
 
 ReasoningFormat = Literal["auto", "none"]
@@ -78,7 +78,7 @@ class ChatTemplate:
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
-            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
+            from unrender.machine.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
 
             compile_combinators(grammar)
         self._default = _compiled(loaded.default, loaded, limits)
@@ -173,7 +173,7 @@ class ChatTemplate:
     @checked
     def from_renderer(
         cls,
-        render: Renderer,
+        render: RenderFunction,
         *,
         variables: Collection[str] = (),
         bos_token: str = "",

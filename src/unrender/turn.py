@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Slot
 from unrender.limits import STANDARD, Limits
-from unrender.machine.events import Event
-from unrender.machine.ids import IdMaker
-from unrender.machine.policy import Policy
+from unrender.machine import Event, IdMaker, Policy
 from unrender.machine.quotation import opened
 from unrender.messages import Media, Message, ReasoningField, Request, Tool, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
-from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.broken import Broken, first_broken, only_call
+from unrender.parser import AnswerStream, Broken, first_broken, only_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of

@@ -1,7 +1,7 @@
 """Types of arguments and results: tools, requests, media, triggers, spans and healings."""
 
 from unrender.dialects import Engine, Trigger, TriggerKind
-from unrender.machine.past import Span
+from unrender.machine.frames import Span
 from unrender.messages import CallStatus, Media, Request, Tool, ToolChoice, ToolPrompt
 from unrender.turn import Healing, ParsedAnswer
 

@@ -26,7 +26,7 @@ from unrender.answer.encode import encode_answer
 from unrender.errors import FormatError, GrammarError
 from unrender.format import CallSyntax, Format, Slot, ToolMode, lexemes
 from unrender.format.data import decode, plain_data
-from unrender.formats import declared_formats, with_declared
+from unrender.format.declared import declared_formats, with_declared
 from unrender.messages import Request, Tool
 from unrender.parser.prompt_tail import begun_by
 from unrender.proof.claims import possible_format

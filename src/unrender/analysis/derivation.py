@@ -45,7 +45,7 @@ from unrender.format import (
     preserved_tokens,
 )
 from unrender.format.checks import texts_in
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 from unrender.proof import Misread, Witness
 from unrender.proof.claims import Proof, possible_format, prove, writable
 from unrender.proof.split import is_tag, split_last_tag

@@ -32,7 +32,7 @@ from unrender.analysis import Analysis
 from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.format.data import decode, plain_data
-from unrender.formats import named_path, read_regular, texts_of_users, user_folder
+from unrender.format.declared import named_path, read_regular, texts_of_users, user_folder
 from unrender.limits import MAX_DOCUMENT, MAX_MESSAGES, MAX_STORED, STANDARD
 from unrender.rendering import Template
 from unrender.version import __version__

@@ -58,7 +58,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RecordedRow:
     """A recorded answer, with the known parts of its request."""
 
     text: str | None
@@ -74,7 +74,7 @@ class Row:
     """The answer's token ids; None if they aren't known."""
 
 
-def row_of(values: dict[str, Any]) -> Row:
+def row_of(values: dict[str, Any]) -> RecordedRow:
     """Validate a row and return it. Raises `RequestError` if the row is invalid. The error names the invalid field."""
     messages, prompt, text = _conversation(values["messages"]), values["prompt"], values["text"]
     if isinstance(prompt, list | tuple):
@@ -91,7 +91,7 @@ def row_of(values: dict[str, Any]) -> Row:
     if not _missing(prompt) and not isinstance(prompt, str):
         raise RequestError(f"prompt: expected text, found {type(prompt).__name__}")
     tools, reason = values["tools"], values["finish_reason"]
-    return Row(
+    return RecordedRow(
         text=None if _missing(text) else text,
         prompt=None if _missing(prompt) else prompt,
         messages=messages or None,
@@ -137,7 +137,7 @@ def _conversation(value: Any) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class RowReading:
     """The message parsed from one row, with its status."""
 
     message: Message = field(default_factory=Message)
@@ -146,21 +146,21 @@ class Reading:
     """Reasons for the status. Each warning gives a position with the expected and the actual text, or names a failed call."""
 
 
-def unreadable(reason: str) -> Reading:
+def unreadable(reason: str) -> RowReading:
     """Return the result for a row that can't be read."""
-    return Reading(status=Status.UNREADABLE, warnings=(reason,))
+    return RowReading(status=Status.UNREADABLE, warnings=(reason,))
 
 
-def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
+def reading_of(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> RowReading:
     """Return the result for a parsed row. `broken` lists the parts of the answer that don't match the format."""
     failed = message.failed_calls
     if not broken and not failed:
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
-        return Reading(message=message, status=status)
+        return RowReading(message=message, status=status)
     cut_off = finish_reason == "length" or any(call.status == "truncated" for call in failed)
     told = [_told(event) for event in broken[:MAX_SHOWN_ITEMS]]
     told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in failed[:MAX_SHOWN_ITEMS] if call.name]
-    return Reading(
+    return RowReading(
         message=message,
         status=Status.TRUNCATED if cut_off else Status.MALFORMED,
         warnings=tuple(told[:MAX_SHOWN_ITEMS]),
@@ -293,7 +293,7 @@ class Reader:
         return {**batch, **{self._prefix + name: list(map(_whole, column)) for name, column in columns.items()}}
 
     @checked
-    def read(self, record: Mapping[str, Any]) -> Reading:
+    def read(self, record: Mapping[str, Any]) -> RowReading:
         """Parse one row, a mapping from column names to values. Never raises."""
         try:
             return self._read(row_of({role: record.get(name) for role, name in self._columns.items()}))
@@ -310,7 +310,7 @@ class Reader:
         for row in range(max(map(len, batch.values()), default=0)):
             yield {name: values[row] for name, values in found.items()}
 
-    def _read(self, row: Row) -> Reading:
+    def _read(self, row: RecordedRow) -> RowReading:
         """Parse a row. Raises `RequestError` or `TemplateError` if the row's request is malformed."""
         if self._tokenizer is None and row.text is None:
             raise RequestError("token_ids: a row without text needs a tokenizer; pass one to the reader")
@@ -328,7 +328,7 @@ class Reader:
         broken = [event for event in events if type(event) is Malformed]
         return reading_of(parser.message, broken, row.finish_reason)
 
-    def _parser(self, row: Row, text: str) -> Parser:
+    def _parser(self, row: RecordedRow, text: str) -> Parser:
         # Don't generate ids if the model writes its own.
         ids = None if self.format.tools.id_parts is not None else partial(_id, text)
         if row.messages is not None:
@@ -349,7 +349,7 @@ class Reader:
                 self._parsers[key] = parser
         return parser.copy(ids=ids)
 
-    def _rendered(self, row: Row, messages: Sequence[Any]) -> Turn:
+    def _rendered(self, row: RecordedRow, messages: Sequence[Any]) -> Turn:
         if self._template is None:
             raise RequestError(
                 "messages: a format can't render a prompt; pass a template to the reader, or add prompts to the rows"
@@ -366,7 +366,7 @@ class Reader:
             self._bare = ChatTemplate.from_string("", format=self.format)
         return self._bare.prepare_rendered(tools=tools).request
 
-    def _tools_of(self, row: Row) -> Any:
+    def _tools_of(self, row: RecordedRow) -> Any:
         if row.tools is None:
             return self._tools
         return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools

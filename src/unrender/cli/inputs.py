@@ -88,7 +88,7 @@ def standard_input() -> bytes:
     return sys.stdin.buffer.read()
 
 
-QUESTION = [{"role": "user", "content": "Hello"}]
+DEFAULT_QUESTION = [{"role": "user", "content": "Hello"}]
 """The default conversation."""
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
@@ -119,7 +119,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
         raise BadInput(f"{where}: expected JSON, found lists or objects nested too deeply") from error
 
 
-def read_text(path: str) -> str:
+def text_of_file(path: str) -> str:
     """Return the text of a file, or of standard input for `-`. Raises `BadInput` if the file can't be read.
 
     Bytes that aren't valid UTF-8 become U+FFFD, because models may generate such bytes.
@@ -155,7 +155,7 @@ def write_text(path: str, text: str) -> None:
         raise BadInput(f"{path}: {error.strerror}") from error
 
 
-def load(source: str, *, name: str | None = None) -> ChatTemplate:
+def load_template(source: str, *, name: str | None = None) -> ChatTemplate:
     """Return the template at a path (file, model directory, GGUF), with a hub id, or from standard input for `-`.
 
     `name` selects one of several templates. If the template can't be loaded, raises `BadInput` with the source.
@@ -250,12 +250,12 @@ class RequestOptions:
 
     def load(self) -> ChatTemplate:
         """Return the template. Raises `BadInput` with the source if the template can't be loaded."""
-        return load(self.source, name=self.template_name)
+        return load_template(self.source, name=self.template_name)
 
     @property
     def conversation(self) -> Sequence[Any]:
         """The messages, by default a single question."""
-        return QUESTION if self.messages is None else self.messages
+        return DEFAULT_QUESTION if self.messages is None else self.messages
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from unrender.conversation.adapt import as_text, said_by_user, split_system, wit
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of, words_in
 from unrender.conversation.offer import DEFAULT_FORMAT, RESULT_CLOSE, RESULT_OPEN, Plan
 from unrender.format import Format, ToolMode
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 from unrender.messages import ToolPrompt
 
 _TALKING = ("system", "developer", "user", "assistant")

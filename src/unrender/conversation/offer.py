@@ -26,7 +26,7 @@ from unrender.answer.encode import encode_calls, filled, run_of
 from unrender.conversation import Capabilities
 from unrender.errors import RequestError
 from unrender.format import CallSyntax, Format, Slot, ToolMode, Typing, preserved_tokens
-from unrender.formats import Declared, declared_formats, with_declared
+from unrender.format.declared import Declared, declared_formats, with_declared
 from unrender.messages import Request, ToolPrompt
 from unrender.signatures import expected_one_of
 from unrender.values.notations import notation_of

@@ -4,7 +4,10 @@ The input is a format, a request and the prefill. The output is GBNF, Lark, a st
 `Remainder` in `remainder`, which has a method for each of these outputs. This module defines a grammar with the settings that
 its engine needs, and finds the triggers of lazy grammars: strings that show an engine the start of a tool call.
 
-Each dialect expands the grammar, lowers it to context-free rules (`lowering`), and writes these rules in its own syntax.
+Each dialect expands the grammar, lowers it to context-free rules (`context_free`), and writes these rules in its own syntax. The rules
+consist of literals, characters, sequences, choices and repetitions, with `Stopped` only at the top level of a rule. `stops` finds the first
+stop after free text, and `lexer_conflicts` rewrites alternatives that a lexer would confuse. Lowering is exact, and the number of rules is
+linear in the source: continuations are never copied into the rules that lead to them.
 
 Rules: a dialect never allows text that the grammar doesn't allow. Schema keywords that a dialect can't enforce are reported as
 `Unsupported`. If a dialect can't express part of a grammar, it raises `GrammarError`.

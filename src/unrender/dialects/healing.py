@@ -13,7 +13,7 @@ from unrender.answer import Marker, is_sign, literal_of
 from unrender.answer.build import calls_of
 from unrender.answer.encode import Call, encode_calls
 from unrender.answer.views import CallView
-from unrender.dialects.intact import Read, intact_arguments, requiring
+from unrender.dialects.intact import ReadCall, intact_arguments, requiring
 from unrender.dialects.remainder import Remainder, reach
 from unrender.format import Format
 from unrender.limits import STANDARD, Limits
@@ -55,7 +55,7 @@ def good_beginning(
     span: tuple[int, int],
     end: int,
     name: str,
-    read: Read,
+    read: ReadCall,
     later: Sequence[Call] = (),
     limits: Limits = STANDARD,
     *,

@@ -18,11 +18,11 @@ from unrender.answer import Calls, Marker
 from unrender.answer.build import answer_of, calls_of, ending, own_calls
 from unrender.cache import SHARED, bytes_of
 from unrender.dialects import DIALECT_OF, Dialect, Trigger, triggers_of
+from unrender.dialects.context_free import bounded_nesting
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
-from unrender.dialects.lowering.context_free import bounded_nesting
-from unrender.dialects.lowering.stops import Openness, Rest, flat, linked, unfoldings
 from unrender.dialects.sample import Sample, drawer
+from unrender.dialects.stops import Openness, Rest, flat, linked, unfoldings
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.errors import GrammarError, RequestError, SchemaWarning
 from unrender.format import Format

@@ -192,7 +192,7 @@ class Format(Page):
         Raises `FormatError`, listing the known names, if the name is unknown. The error is also raised if a user's declared format is
         malformed.
         """
-        from unrender.formats import declared_formats  # noqa: PLC0415 -- imported on use
+        from unrender.format.declared import declared_formats  # noqa: PLC0415 -- imported on use
 
         known = {declared.name: declared.format for declared in declared_formats()}
         if name not in known:
@@ -215,7 +215,7 @@ class Format(Page):
     @checked
     def from_file(cls, path: str | PathLike[str]) -> Self:
         """Read a format from a JSON file, e.g. one that `unrender probe` wrote. Raises `FormatError` with the path."""
-        from unrender.formats import read_text_of  # noqa: PLC0415 -- imported on use
+        from unrender.format.declared import read_text_of  # noqa: PLC0415 -- imported on use
 
         text = read_text_of(Path(path))
         try:

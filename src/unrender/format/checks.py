@@ -149,7 +149,7 @@ _OBJECT_STRINGS = {Containers.JSON: Strings.JSON, Containers.PYTHON: Strings.PYT
 """Required notation of strings if the arguments are one JSON or Python object."""
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
-"""Characters at which the parser ends a word (see `machine.calls.cursor`)."""
+"""Characters at which the parser ends a word (see `machine.calls`)."""
 
 
 def _arguments(tools: CallSyntax, where: str) -> Iterator[Invariant]:

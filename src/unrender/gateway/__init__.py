@@ -31,8 +31,8 @@ from starlette.routing import Route
 
 from unrender import Turn
 from unrender.gateway.answers.model import Model, Models
-from unrender.gateway.exchange import ID_HEADERS, Endpoint, Guard, request_id
-from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.exchange import ID_HEADERS, Endpoint, PageGuard, request_id
+from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, free_descriptors
 from unrender.gateway.record import Metrics
 from unrender.gateway.surfaces import Ask, chat, messages
@@ -106,7 +106,7 @@ def app(
     told = (*ID_HEADERS, "x-unrender-warnings", "retry-after")
     layers = [Middleware(CORSMiddleware, origins, ["*"], ["*"], expose_headers=told)] if origins else []
     if not gateway.keys.models:  # a web page doesn't know a key
-        layers.insert(0, Middleware(Guard, hosts=hosts, origins=origins, refused=_foreign))
+        layers.insert(0, Middleware(PageGuard, hosts=hosts, origins=origins, refused=_foreign))
     application = Starlette(routes=paths.all, lifespan=lifespan, exception_handlers=handlers, middleware=layers)
     application.state.gateway = gateway
     return application
@@ -114,7 +114,7 @@ def app(
 
 async def _left(_: Request, __: Exception) -> Response:
     """Return a placeholder response that nobody receives, since the client has disconnected."""
-    return Response(status_code=Kind.INVALID.status)
+    return Response(status_code=FailureKind.INVALID.status)
 
 
 async def _foreign(scope: Any, failure: Failure) -> Response:
@@ -133,13 +133,13 @@ def _named(request: Request, response: Response) -> Response:
 
 
 async def _defect(request: Request, _: Exception) -> Response:
-    return await _refused(request, Failure(Kind.INTERNAL, "internal error"))
+    return await _refused(request, Failure(FailureKind.INTERNAL, "internal error"))
 
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
-    kind = Kind.WRONG_METHOD if error.status_code == Kind.WRONG_METHOD.status else Kind.NOT_FOUND
+    kind = FailureKind.WRONG_METHOD if error.status_code == FailureKind.WRONG_METHOD.status else FailureKind.NOT_FOUND
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    hint = _hint(path) if kind is Kind.NOT_FOUND else ""
+    hint = _hint(path) if kind is FailureKind.NOT_FOUND else ""
     response = await _refused(request, Failure(kind, f"{request.method} {request.url.path}: {error.detail}{hint}"))
     response.headers.update(error.headers or {})
     return response
@@ -200,13 +200,13 @@ class Paths:
 
     async def models(self, request: Request) -> Response:
         """List the models that the key allows, with the fields that each API's clients expect."""
-        listed = [described(model) for model in self._gateway.models.among(self._opened(request))]
+        listed = [model_entry(model) for model in self._gateway.models.among(self._opened(request))]
         ends = {"first_id": listed[0]["id"] if listed else None, "last_id": listed[-1]["id"] if listed else None}
         return answered({"object": "list", "data": listed, "models": listed, "has_more": False, **ends})
 
     async def model(self, request: Request) -> Response:
         """Describe one model."""
-        return answered(described(self._model(request, request.path_params["name"])))
+        return answered(model_entry(self._model(request, request.path_params["name"])))
 
     async def format(self, request: Request) -> Response:
         """Return the format that was derived from a model's template."""
@@ -221,7 +221,7 @@ class Paths:
 
     async def count(self, request: Request) -> Response:
         """Return the token count of a `/v1/messages` prompt, or an estimate if the engine can't count."""
-        ask = messages.read_conversation(await self._read(request))
+        ask = messages.read_count_request(await self._read(request))
         turn = await self._turn(request, ask)
         counted, exact = await self._model(request, ask.model).count(turn.prompt)
         return answered({"input_tokens": counted} | ({} if exact else {"estimated": True}))
@@ -267,7 +267,7 @@ class Paths:
             "grammars": {model.name: model.capabilities.dialect or None for model in models},
             "findings": {model.name: model.found.told() | {"warnings": _complaints(model)} for model in models},
         }
-        return answered(status, Kind.BUSY.status if none else 200)
+        return answered(status, FailureKind.BUSY.status if none else 200)
 
     async def problems(self) -> list[str | None]:
         """Return a description of each model's problem, or None if the model is ready. Probes an engine when it is first ready."""
@@ -307,7 +307,7 @@ def answered(body: Any, status: int = 200, headers: Mapping[str, str] | None = N
     return Response(json.dumps(body), status, headers, media_type="application/json")
 
 
-def described(model: Model) -> dict[str, Any]:
+def model_entry(model: Model) -> dict[str, Any]:
     """Return a model's description with the fields that OpenAI's, Anthropic's and Codex's clients expect."""
     return {
         "id": model.name,

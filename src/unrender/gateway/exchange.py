@@ -5,7 +5,7 @@ One task handles the request. A second task, the watcher, cancels the first one 
 Rules: each frame waits until the server has accepted the previous one, so a slow client slows down the engine instead of filling memory. A
 stream has one task that sends pings.
 
-`Guard` protects a gateway without keys on the loopback address from web pages of other sites that the local user visits. A browser sends
+`PageGuard` protects a gateway without keys on the loopback address from web pages of other sites that the local user visits. A browser sends
 requests of any page to local addresses: a form or a simple script needs no permission, and a domain may resolve to 127.0.0.1. Such requests
 name the page's site in `origin`, or the domain in `host`. Programs and local pages name neither.
 """
@@ -25,11 +25,11 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from unrender.gateway.answers import Answer
+from unrender.gateway.answers import RunningAnswer
 from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import Prepared
 from unrender.gateway.backends import EngineError
-from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.gateway import Gateway
 from unrender.gateway.record import Record
 from unrender.gateway.surfaces import Api, Ask, Head, Surface
@@ -139,7 +139,7 @@ class Exchange:
         self._send = send
         self._gone = False
         self._stream: EventStream | None = None
-        self._answer: Answer | None = None
+        self._answer: RunningAnswer | None = None
         self._stores = False
         """True if the answer will be stored."""
         self._items: Any = ()
@@ -167,7 +167,7 @@ class Exchange:
             self._gone = True
         except TimeoutError:
             await self._fail(
-                Failure(Kind.TIMEOUT, f"the answer took more than {self._gateway.limits.answer_timeout} seconds")
+                Failure(FailureKind.TIMEOUT, f"the answer took more than {self._gateway.limits.answer_timeout} seconds")
             )
         except Failure as failure:
             if isinstance(failure.__cause__, EngineError):
@@ -177,13 +177,13 @@ class Exchange:
         # keeps the timeout above from treating the cancellation as its own.
         except asyncio.CancelledError:
             if not self._gone or task is None:
-                await self._fail(Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down"))
+                await self._fail(Failure(FailureKind.BUSY, "the gateway is shutting down", code="shutting_down"))
                 self._record.outcome = "cancelled"
                 raise
             task.uncancel()
         except Exception:  # noqa: BLE001 - the client must get a response
             _log.exception("request %s: internal error", self._id)
-            await self._fail(Failure(Kind.INTERNAL, f"internal error; request {self._id}"))
+            await self._fail(Failure(FailureKind.INTERNAL, f"internal error; request {self._id}"))
         finally:
             if self._stream is not None:
                 self._stream.close()
@@ -254,7 +254,7 @@ class Exchange:
         # Count the prompt's tokens now: streams of some APIs begin with the count, or with 0 if the engine can't count tokens.
         counted, exact = await model.count(prepared.turn.prompt) if ask.stream and self._api.counts else (0, True)
 
-        def begin() -> Answer:
+        def begin() -> RunningAnswer:
             head = Head(
                 id=f"{self._api.prefix}{secrets.token_hex(12)}",
                 model=ask.model if ask.model in model.aliases else model.name,
@@ -264,7 +264,7 @@ class Exchange:
                 reasoning_field=model.reasoning_field,
                 stored=self._stores,
             )
-            self._answer = Answer(ask, model, prepared, self._api.surface(ask, head), self._id, self._forwarded)
+            self._answer = RunningAnswer(ask, model, prepared, self._api.surface(ask, head), self._id, self._forwarded)
             return self._answer
 
         if ask.stream:
@@ -272,7 +272,7 @@ class Exchange:
         else:
             await self._json(200, (await self._judge(ask, model, begin)).body())
 
-    async def _send_stream(self, answer: Answer) -> None:
+    async def _send_stream(self, answer: RunningAnswer) -> None:
         ping, interval = answer.surface.ping(), self._gateway.limits.keepalive_interval
         stream = self._stream = EventStream(self._send, self._own, ping=ping, interval=interval)
         # The frames of a stream are discarded after sending, so store the answer that the surface has collected.
@@ -283,7 +283,7 @@ class Exchange:
                 await stream.send(frame)
         await stream.end()
 
-    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], Answer]) -> Surface:
+    async def _judge(self, ask: Ask, model: Model, begin: Callable[[], RunningAnswer]) -> Surface:
         """Generate the complete answer, store it if requested, and return it.
 
         An answer that violates the request is generated again, up to `attempts` times. With a seed, there is only one attempt, since the
@@ -310,7 +310,7 @@ class Exchange:
         if self._stream is not None and self._stream.begun and self._answer is not None:
             await self._stream.end(self._answer.surface.failed(failure))
             return
-        if failure.kind in (Kind.BUSY, Kind.LIMITED):
+        if failure.kind in (FailureKind.BUSY, FailureKind.LIMITED):
             self._own.append((b"retry-after", failure.retry_after.encode()))
         await self._json(self._api.statuses.get(failure.kind, failure.kind.status), self._api.refusal(failure))
 
@@ -349,7 +349,7 @@ def _header(text: str) -> bytes:
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
-class Guard:
+class PageGuard:
     """ASGI middleware that rejects requests of foreign pages. `hosts` and `origins` are allowed; "*" in `origins` allows all pages.
 
     `refused` makes the response to a rejected request.
@@ -376,7 +376,7 @@ class Guard:
         if not problem:
             await self._app(scope, receive, send)
             return
-        response = await self._refused(scope, Failure(Kind.FORBIDDEN, problem))
+        response = await self._refused(scope, Failure(FailureKind.FORBIDDEN, problem))
         await response(scope, receive, send)
 
     def _problem(self, scope: MutableMapping[str, Any]) -> str:

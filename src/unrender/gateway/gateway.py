@@ -19,8 +19,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 
 from unrender.gateway.answers.kept import Conversations, Shelf
-from unrender.gateway.answers.model import ALL, Models
-from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.answers.model import ANY_MODEL, Models
+from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.record import Metrics
 from unrender.gateway.schema import Seconds, Settings
 from unrender.gateway.surfaces.stored import Stored
@@ -63,12 +63,12 @@ class Keys:
         Raises `Failure` if there is no valid key. The check takes the same time for every key.
         """
         if not self.models:
-            return ALL
+            return ANY_MODEL
         given = self.owner(headers)
         # Compare every key, so that the response time doesn't reveal which key is nearly right.
         found = [one for key, one in self.models.items() if hmac.compare_digest(sha256(key.encode()).digest(), given)]
         if not found:
-            raise Failure(Kind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
+            raise Failure(FailureKind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
         return found[-1]
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
@@ -116,10 +116,10 @@ class Gateway:
         """Count an answer with so many choices while it is generated. Raises `Failure` if there are too many answers."""
         if self.streams >= self.limits.max_streams:
             said = f"expected at most {self.limits.max_streams} answers at a time"
-            raise Failure(Kind.BUSY, said, code="too_many_streams")
+            raise Failure(FailureKind.BUSY, said, code="too_many_streams")
         if self.most_jobs is not None and self.jobs + choices > self.most_jobs:
             said = f"expected at most {self.most_jobs} choices at a time, as many as the limit of open files allows"
-            raise Failure(Kind.BUSY, said, code="too_many_streams")
+            raise Failure(FailureKind.BUSY, said, code="too_many_streams")
         self.streams += 1
         self.jobs += choices
         self.metrics.streams.inc()

@@ -33,7 +33,7 @@ from unrender.integrations.rendered import tail_text
 from unrender.integrations.transformers import chat_template
 from unrender.prompt import Detokenizer, PromptEncoder
 from unrender.token_ids import PromptTexts, TokenParser
-from unrender.training.attribution import Attributed, attributed_conversation, attributed_prompt
+from unrender.training.masks import Attributed, attributed_conversation, attributed_prompt
 from unrender.types import ParsedAnswer
 
 _QUESTION = {"role": "user", "content": "Hello"}

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from unrender.errors import RequestError
 from unrender.format import Format, Reasoning, ReasoningMode
-from unrender.formats import known_reasoning
+from unrender.format.declared import known_reasoning
 from unrender.messages import Request
 
 

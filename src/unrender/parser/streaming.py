@@ -17,40 +17,35 @@ from unrender.answer.build import answer_of, names_in_openers, names_matter, off
 from unrender.cache import kept
 from unrender.errors import GrammarError, ParseError, RequestError, StateError
 from unrender.format import Format, ReasoningMode
-from unrender.formats import known_calls, known_reasoning
-from unrender.grammar.handmade import Identity, check_request, ends_of
-from unrender.machine.call_events import open_call
-from unrender.machine.compile.combinators import compile_combinators
-from unrender.machine.compile.program import CONTENT_HUB, compile_answer
-from unrender.machine.events import (
+from unrender.format.declared import known_calls, known_reasoning
+from unrender.machine import (
+    USUAL,
     ArgumentsText,
     BrokenText,
+    CallIds,
     ContentText,
     Event,
+    IdMaker,
     Malformed,
     MessageFinished,
+    Policy,
     ReasoningText,
+    Repairs,
+    id_maker,
 )
-from unrender.machine.ids import CallIds, IdMaker, id_maker
+from unrender.machine.call_events import open_call
+from unrender.machine.frames import ReadText, Span
 from unrender.machine.interpreter import Machine, Program
-from unrender.machine.past import ReadText, Span
-from unrender.machine.policy import USUAL, Policy, Repairs
+from unrender.machine.program import CONTENT_HUB, compile_answer
 from unrender.messages import Message, Request, Tool
 from unrender.nodes import Grammar, Role
-from unrender.parser.expectations import expected_by
-from unrender.parser.message import Cleaner, MessageFold
+from unrender.parser.expectations import expected_by, unread_call
+from unrender.parser.message import Cleaner, MessageFold, Quoter
 from unrender.parser.prompt_tail import read_prefill
-from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
-from unrender.parser.unread import unread_call
 from unrender.signatures import checked, found
+from unrender.values import Resumable
 from unrender.values.finder import Flow
-from unrender.values.resumable import Resumable
-
-
-@kept(100_000)
-def _handmade_program(made: Identity, ends: tuple[str, ...]) -> Program:
-    return compile_combinators(made.grammar, ends)
 
 
 def begun_machine(
@@ -64,8 +59,9 @@ def begun_machine(
     if grammar is None:
         program = _program(format, request, repair=transcript.policy.repair)
     else:
-        check_request(request)
-        program = _handmade_program(Identity(grammar), ends_of(format.turn))
+        from unrender.machine.combinators import handmade_program  # noqa: PLC0415 -- formats don't need it
+
+        program = handmade_program(grammar, request, format.turn)
     # If a handwritten grammar doesn't allow the prefill, a `GrammarError` is raised below, even if the parser is strict.
     strict = transcript.strict and grammar is None
     roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}

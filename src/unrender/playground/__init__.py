@@ -48,7 +48,7 @@ from unrender.verify.forgery import forged_text
 __all__ = ["QUESTIONS", "answer"]
 
 
-Kind = TypeVar("Kind")
+FieldType = TypeVar("FieldType")
 
 _WORDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 _QUESTION: list[Any] = [{"role": "user", "content": "Hello"}]
@@ -64,7 +64,7 @@ class BadQuestion(UnrenderError):
     """A field of a request is invalid. The message names the field."""
 
 
-def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -> Kind:
+def field(data: Mapping[str, Any], name: str, kind: type[FieldType], default: FieldType) -> FieldType:
     """Return a field of the request, or `default` if the field is missing or null.
 
     If the field has another type, or is a string of more than `MAX_DOCUMENT` characters, raises `BadQuestion` with the field's name.

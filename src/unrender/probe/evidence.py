@@ -14,10 +14,10 @@ from typing import Any
 from unrender import ChatTemplate, Turn, UnrenderError
 from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 from unrender.gateway.answers.model import Findings, only
-from unrender.gateway.answers.model import probe as try_engine
-from unrender.gateway.answers.turns import Turns
+from unrender.gateway.answers.model import probe_engine as try_engine
+from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.connection import HttpEngine
 from unrender.probe.answers import LIMIT, Answer, ask, generated, prepared
@@ -155,7 +155,7 @@ async def _server(engine: Backend, found: Evidence) -> None:
         except EngineError:
             found.context = None
         found.renderings = [it async for it in _renderings(engine, template)]
-    await try_engine(Turns(template=template), engine, tried)
+    await try_engine(TurnFactory(template=template), engine, tried)
     found.grammar, found.doubled = tried.grammar, tried.adds_bos
     turn = prepared(template, FREE)
     again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(_REPEATS)]

@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.format import Format, ReasoningMode
-from unrender.machine.events import Malformed
-from unrender.machine.ids import numbered_id
-from unrender.machine.policy import Policy
+from unrender.machine import Malformed, Policy, numbered_id
 from unrender.messages import Message, Request, ToolCall
 from unrender.nodes import Grammar, Role
 from unrender.parser.prompt_tail import read_prefill

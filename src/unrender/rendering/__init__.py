@@ -292,7 +292,7 @@ def _copied_alone(item: Any, where: str) -> Any:
 
 # Templates that are functions.
 
-Renderer = Callable[..., str]
+RenderFunction = Callable[..., str]
 """A function that renders messages. Other variables, such as `tools` and `add_generation_prompt`, are passed to it as keyword arguments."""
 _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
 """Fields of messages that may contain reasoning."""
@@ -307,7 +307,7 @@ class FunctionTemplate(Template):
 
     def __init__(
         self,
-        renderer: Renderer,
+        renderer: RenderFunction,
         *,
         variables: Collection[str] = (),
         bos_token: str = "",
@@ -371,7 +371,7 @@ class FunctionTemplate(Template):
         return f"FunctionTemplate({self._renderer!r:.60})"
 
 
-def _parameters(renderer: Renderer, variables: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:
+def _parameters(renderer: RenderFunction, variables: Sequence[str]) -> tuple[frozenset[str], Mapping[str, Any]]:
     """Return the names and defaults of a function's parameters, except the parameter for the messages."""
     if not callable(renderer):
         raise TemplateError(f"renderer: expected a function, found {type(renderer).__name__}")

@@ -1,7 +1,7 @@
 """Training on multi-turn conversations: collects the tokens of one conversation in one row.
 
-A `Rollout` keeps sampled ids unchanged, and encodes only the messages between them. `attribution` finds the text of messages in a prompt,
-and `masks` marks the parts that the model wrote.
+A `Rollout` keeps sampled ids unchanged, and encodes only the messages between them. `masks` marks the parts of a prompt that the
+model wrote, and finds the owner of each text.
 
 Strategy: a conversation is a flat list of stretches of tokens, so it can be copied, pickled and saved as JSON. Branches share the stretches
 of their common prefix, and the cost of a turn is proportional to its new tokens. The lists of a row are built on demand.

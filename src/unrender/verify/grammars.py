@@ -30,7 +30,7 @@ from unrender.dialects import Engine
 from unrender.dialects.remainder import Remainder
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import ToolMode
-from unrender.machine.events import Malformed
+from unrender.machine import Malformed
 from unrender.messages import Message, Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import generated_format, read_prefill

@@ -17,7 +17,7 @@ from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
-from unrender.machine.policy import Policy
+from unrender.machine import Policy
 from unrender.messages import Request, read_tools
 from unrender.parser.prompt_tail import read_prefill
 from unrender.proof import CutOut, ReadAnswer, cut_out, read

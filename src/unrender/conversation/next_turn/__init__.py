@@ -54,7 +54,7 @@ from unrender.conversation.tools import read_request
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError, RequestError
 from unrender.format import special_tokens
-from unrender.machine.ids import is_made_for
+from unrender.machine import is_made_for
 from unrender.messages import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
 from unrender.prompt import AUTHORS, Piece, PromptEncoder, SpecialTexts, flagged

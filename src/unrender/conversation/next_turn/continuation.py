@@ -42,7 +42,7 @@ from unrender.errors import RequestError, TemplateError
 from unrender.format import Format, ReasoningMode
 from unrender.json_values import content_key
 from unrender.limits import MAX_SLOW_RENDERINGS
-from unrender.machine.ids import id_maker, numbered_id
+from unrender.machine import id_maker, numbered_id
 from unrender.rendering.cost import now
 
 _TOOL = {

@@ -16,12 +16,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from unrender import Event
-from unrender.gateway.answers.choice import Choice
+from unrender.gateway.answers.choice import ChoiceState
 from unrender.gateway.answers.kept import Shelf
-from unrender.gateway.answers.model import UNREAD, Model
+from unrender.gateway.answers.model import UNREAD_CALL, Model
 from unrender.gateway.answers.turns import Prepared
-from unrender.gateway.backends import EngineError, Job, Piece
-from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
+from unrender.gateway.backends import EngineError, Job, OutputPiece
+from unrender.gateway.failure import CONTEXT_LENGTH, Failure, FailureKind, invalid
 from unrender.gateway.surfaces import Ask, Surface
 from unrender.limits import MAX_ITEMS
 from unrender.openai import Usage
@@ -49,7 +49,7 @@ _WAITING = 16
 
 
 @dataclass(slots=True)
-class Answer:
+class RunningAnswer:
     """One answer with all its choices."""
 
     ask: Ask
@@ -60,7 +60,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     finished: Callable[[Surface], Awaitable[None]] | None = None
     """Callback that receives the finished answer before the last frame is sent."""
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[ChoiceState] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Kind of each engine error, including errors of retried jobs."""
     unread: int = 0
@@ -76,7 +76,7 @@ class Answer:
         healed = self.model.heals and bound and policy.tool_calls == "complete" and not self.ask.token_ids
         heals = _HEALS if healed else 0
         self.choices = [
-            Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
+            ChoiceState(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
             for _ in range(self.ask.choices)
         ]
         head = self.surface.begin()
@@ -127,7 +127,7 @@ class Answer:
         while job is not None:
             try:
                 begun, pieces = await self._begun(job)
-                piece: Piece | None = begun
+                piece: OutputPiece | None = begun
                 async with aclosing(pieces):
                     # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
                     # token. After a stop string or the last allowed call, leave the loop: this closes the generator, which stops the
@@ -176,9 +176,9 @@ class Answer:
         self.unread += 1
         if not self.model.found.unread:
             self.model.found.unread = True
-            _log.warning("%s: %s", self.model.name, UNREAD)
+            _log.warning("%s: %s", self.model.name, UNREAD_CALL)
 
-    async def _finished(self, choice: Choice) -> list[Event]:
+    async def _finished(self, choice: ChoiceState) -> list[Event]:
         """End the choice, and return its last events. The choice holds them if a broken call can be healed."""
         read_on = choice.broke
         if read_on:
@@ -187,7 +187,7 @@ class Answer:
         last = choice.finish()
         return last if not choice.broke or await self._can_heal(choice) else choice.release()
 
-    def _released(self, choice: Choice, error: EngineError) -> list[Event]:
+    def _released(self, choice: ChoiceState, error: EngineError) -> list[Event]:
         """Return the events that remain after an engine's error. If healing failed, these are the rest of the answer without healing."""
         self.errors.append(error.kind)
         healing, last = choice.resumed, choice.release()
@@ -199,7 +199,7 @@ class Answer:
     def _frames(self, index: int, events: list[Event]) -> bytes:
         return self.surface.frames(index, events, self.choices[index].content_logprobs()) if events else b""
 
-    async def _taken(self, index: int, piece: Piece, held: list[bytes]) -> None:
+    async def _taken(self, index: int, piece: OutputPiece, held: list[bytes]) -> None:
         """Append the frames of a piece to `held`. If the piece breaks a call that can be healed, the choice holds the call's events."""
         choice = self.choices[index]
         if events := choice.feed(piece):
@@ -207,7 +207,7 @@ class Answer:
         elif choice.just_broke and not await self._can_heal(choice):
             held.append(self._frames(index, choice.release()))
 
-    async def _can_heal(self, choice: Choice) -> bool:
+    async def _can_heal(self, choice: ChoiceState) -> bool:
         # Use a thread, since parsing the answer again and building its grammar would block the event loop for too long.
         return await asyncio.to_thread(choice.can_heal, self.model.capabilities, self.limit)
 
@@ -219,7 +219,7 @@ class Answer:
         limit = None if job.limit is None else job.limit - choice.counted.completion_tokens
         return replace(job, turn=self.model.sent(turn), grammar=grammar, limit=limit)
 
-    async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
+    async def _begun(self, job: Job) -> tuple[OutputPiece, AsyncGenerator[OutputPiece, None]]:
         """Send a job. Return the first piece of the answer and a generator of the remaining pieces. Raises `EngineError`."""
         for left in reversed(range(self.model.attempts)):
             pieces = self.model.backend.generate(job)
@@ -227,7 +227,7 @@ class Answer:
                 return await anext(pieces), pieces
             # If the engine returns no output, the answer is empty, which is not an error.
             except StopAsyncIteration:
-                return Piece("", 0), pieces
+                return OutputPiece("", 0), pieces
             except EngineError as error:
                 if not (left and error.transient):
                     raise
@@ -287,7 +287,7 @@ class Answer:
             await queue.put(error)
 
 
-def _cut_off(choice: Choice, limit: int | None) -> Iterator[str]:
+def _cut_off(choice: ChoiceState, limit: int | None) -> Iterator[str]:
     """Yield a warning if the engine cut the answer off before the request's token limit."""
     if choice.outcome.reason != "length" or choice.usage is None:
         return
@@ -306,8 +306,8 @@ def _failure(error: EngineError) -> Failure:
         # Agents recognize Anthropic's wording and shorten the conversation. Anthropic's API has no error code, and OpenAI's packages don't
         # show theirs.
         said = f"prompt is too long: input and answer exceed context limit: {error.message}"
-        return invalid(said, param="messages", code=CONTEXT)
+        return invalid(said, param="messages", code=CONTEXT_LENGTH)
     if error.status in (400, 413, 422):
         return invalid(f"the engine rejected the request: {error.message}")
-    kind = {429: Kind.LIMITED, 503: Kind.BUSY}.get(error.status or 0, Kind.ENGINE)
+    kind = {429: FailureKind.LIMITED, 503: FailureKind.BUSY}.get(error.status or 0, FailureKind.ENGINE)
     return Failure(kind, f"the engine failed: {error.message}", retry_after=error.retry_after or "1")

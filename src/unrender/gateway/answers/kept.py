@@ -40,7 +40,7 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class MessagePlace:
     """A prefix of a conversation, up to and including one message."""
 
     digest: bytes
@@ -50,7 +50,7 @@ class Place:
     thoughts: tuple[bytes, ...] = ()
     """Digest of each answer's reasoning; b"" if there is none or the client dropped it."""
 
-    def admits(self, sent: Place) -> bool:
+    def admits(self, sent: MessagePlace) -> bool:
         """Return True if all reasoning in `sent` matches the reasoning stored here."""
         pairs = zip(self.thoughts, sent.thoughts, strict=True)
         return len(self.thoughts) == len(sent.thoughts) and all(not said or said == known for known, said in pairs)
@@ -60,16 +60,16 @@ class Place:
 class History:
     """Digests of a request's messages."""
 
-    end: Place
+    end: MessagePlace
     """The place after the last message."""
-    answer: Place | None = None
+    answer: MessagePlace | None = None
     """The place after the last answer; None if there is no answer."""
     length: int = 0
     """Number of messages up to and including the last answer."""
     calls: tuple[str, ...] = ()
     """Ids of the last answer's calls, as the client sent them; "" for a call without an id."""
 
-    def answered(self, message: unrender.Message) -> Place:
+    def answered(self, message: unrender.Message) -> MessagePlace:
         """Return the place after `message` is added as the answer."""
         return _after(self.end, {**message.to_openai()})
 
@@ -78,7 +78,7 @@ def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
     """Return the digests of a conversation, or None if a message is not an object."""
     if not all(isinstance(message, Mapping) for message in messages):
         return None
-    place, found = Place(digest=_digest(key)), None
+    place, found = MessagePlace(digest=_digest(key)), None
     calls: dict[str, int] = {}
     """Number of each call, counted from the start of the conversation, by call id."""
     count = 0
@@ -93,7 +93,7 @@ def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
     return replace(found, end=place) if found else History(end=place)
 
 
-def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | None = None) -> Place:
+def _after(place: MessagePlace, message: Mapping[str, Any], calls: Mapping[str, int] | None = None) -> MessagePlace:
     """Return the place after one more message. `calls` maps call ids to call numbers."""
     if message.get("role") == "assistant":
         said, ids = _answer(message), [_id(call) for call in _calls(message)]
@@ -101,7 +101,7 @@ def _after(place: Place, message: Mapping[str, Any], calls: Mapping[str, int] | 
     else:
         said, ids, thoughts = _said(message, calls or {}), [str(message.get("tool_call_id") or "")], place.thoughts
     known = _digest(place.ids, *ids) if any(ids) else place.ids
-    return Place(digest=_digest(place.digest, _written(said)), ids=known, thoughts=thoughts)
+    return MessagePlace(digest=_digest(place.digest, _written(said)), ids=known, thoughts=thoughts)
 
 
 def _answer(message: Mapping[str, Any]) -> Any:
@@ -198,7 +198,7 @@ def _digest(*parts: str | bytes) -> bytes:
     return made.digest()
 
 
-def key_of(*parts: Any) -> bytes:
+def shelf_key(*parts: Any) -> bytes:
     """Return a key for the values that affect a prompt, except the messages. The key order of objects matters, since prompts show it."""
     return _digest(*(part if isinstance(part, bytes) else json.dumps(part, default=repr) for part in parts))
 
@@ -211,7 +211,7 @@ _OWN = 2000
 class KeptAnswer:
     """A finished answer."""
 
-    place: Place
+    place: MessagePlace
     turn: Turn
     """The turn that produced the answer."""
     text: str
@@ -291,7 +291,7 @@ def _size(answers: Iterable[KeptAnswer]) -> int:
     return sum(answer.size for answer in answers)
 
 
-def _identity(answer: KeptAnswer) -> tuple[str, str, Place]:
+def _identity(answer: KeptAnswer) -> tuple[str, str, MessagePlace]:
     return answer.text, answer.turn.prompt, answer.place
 
 

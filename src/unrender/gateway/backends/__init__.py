@@ -3,7 +3,7 @@
 This module defines the interface of an engine, and a sampler that makes up answers without a model; read it first. `connection` contains the HTTP client and the base class of the engines with an HTTP API: `completions` (with `prompt_ids` for token ids), `llama_server`
 (also Ollama) and `sglang`. `llama_server` can also start a server in this process.
 
-Rules: engines don't use templates and parse nothing. Engines return `Piece`s and raise only `EngineError`. Closing the generator cancels
+Rules: engines don't use templates and parse nothing. Engines return `OutputPiece`s and raise only `EngineError`. Closing the generator cancels
 the engine's work.
 """
 
@@ -84,7 +84,7 @@ class Job:
     """True if the client asks for the token ids of the prompt and the answer."""
 
 
-class Piece(NamedTuple):
+class OutputPiece(NamedTuple):
     """A piece of an answer."""
 
     text: str
@@ -176,7 +176,7 @@ class Backend(Protocol):
     def capabilities(self) -> EngineCapabilities:
         """Features of the engine."""
 
-    def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the pieces of the answer. Raises `EngineError`. Closing the generator cancels the engine's work."""
 
     async def count(self, text: str) -> int | None:
@@ -207,7 +207,7 @@ class Sampler:
         """Features of the sampler. It needs no grammar, since its answers are always well-formed."""
         return EngineCapabilities(obeys=True, images="shown")
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield an example answer. The wording depends on the seed."""
         try:
             text = await asyncio.to_thread(example_answer, job.turn, job.messages, job.seed or 0)
@@ -220,9 +220,9 @@ class Sampler:
         for token in kept:
             if self._pause:
                 await asyncio.sleep(self._pause)
-            yield Piece(token)
+            yield OutputPiece(token)
         usage = Usage(prompt_tokens=await self.count(job.turn.prompt), completion_tokens=len(kept))
-        yield Piece("", 0, "length" if cut_off else "stop", usage)
+        yield OutputPiece("", 0, "length" if cut_off else "stop", usage)
 
     async def count(self, text: str) -> int:
         """Return the number of sampler tokens in a text."""

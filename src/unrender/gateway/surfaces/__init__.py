@@ -18,14 +18,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 import unrender
-from unrender.gateway.failure import Failure, Kind, invalid
-from unrender.gateway.schema import Object, Whole
+from unrender.gateway.failure import Failure, FailureKind, invalid
+from unrender.gateway.schema import JsonObject, Whole
 from unrender.gateway.surfaces.tools import Tools
 from unrender.limits import MAX_COUNT, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
+from unrender.messages import ReasoningField
 from unrender.openai import Usage, finish_reason
-
-ReasoningField = Literal["reasoning_content", "reasoning"]
-"""Name of the reasoning field in Chat Completions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +73,14 @@ class Ask:
 Limit = Annotated[int, Field(ge=1, le=MAX_COUNT), Whole]
 Seed = Annotated[int, Field(ge=-(2**63), le=2**63), Whole]
 Choices = Annotated[int, Field(ge=1, le=MAX_SMALL), Whole]
-Stop = str | Annotated[list[str], Field(max_length=MAX_SMALL)]
+StopField = str | Annotated[list[str], Field(max_length=MAX_SMALL)]
 TopLogprobs = Annotated[int, Field(ge=0, le=MAX_SHOWN_ITEMS), Whole]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Many: Any = Field(max_length=MAX_MESSAGES)
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 
-class Sampling(Object):
+class Sampling(JsonObject):
     """Parameters that all APIs share."""
 
     model: str | None = None
@@ -132,7 +130,7 @@ def _check_results(messages: Sequence[Any]) -> None:
             raise invalid(f"tool result {id!r:.80}: no earlier call has this id", param=f"messages[{i}].role")
 
 
-class Conversation:
+class MessageBuilder:
     """Converts a conversation from another API to messages in OpenAI's format."""
 
     def __init__(self) -> None:
@@ -169,7 +167,7 @@ def image(url: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ChoiceOutcome:
     """Result of one finished choice."""
 
     message: unrender.Message
@@ -215,7 +213,7 @@ class Surface:
     def __init__(self, ask: Ask, head: Head) -> None:
         self._ask = ask
         self._head = head
-        self._outcomes: dict[int, Outcome] = {}
+        self._outcomes: dict[int, ChoiceOutcome] = {}
         self._usage: Usage | None = None
 
     @property
@@ -231,7 +229,7 @@ class Surface:
         """Return the frames for more events of a choice. `logprobs` belong to the content in these events."""
         raise NotImplementedError
 
-    def end(self, index: int, outcome: Outcome) -> bytes:
+    def end(self, index: int, outcome: ChoiceOutcome) -> bytes:
         """Return the frames that end a choice."""
         raise NotImplementedError
 
@@ -290,7 +288,7 @@ class BlockSurface(Surface):
             case _:
                 pass
 
-    def end(self, index: int, outcome: Outcome) -> bytes:
+    def end(self, index: int, outcome: ChoiceOutcome) -> bytes:
         """Return the frames that end the open block."""
         self._outcomes[index] = outcome
         return b"".join(self._stop())
@@ -321,7 +319,7 @@ class Api(NamedTuple):
     refusal: Callable[[Failure], dict[str, Any]]
     prefix: str
     """Prefix of response ids."""
-    statuses: Mapping[Kind, int] = {}
+    statuses: Mapping[FailureKind, int] = {}
     """HTTP statuses that differ from those of the other APIs."""
     stores: bool = False
     """True if answers of this API can be stored."""
@@ -331,10 +329,10 @@ class Api(NamedTuple):
     """True if answers of this API begin with the prompt's token count."""
 
 
-def quoted(text: str) -> bytes:
+def json_bytes(text: str) -> bytes:
     """Return a text as JSON. Unpaired surrogates remain escaped, since UTF-8 can't encode them.
 
-    >>> quoted("é!").decode()
+    >>> json_bytes("é!").decode()
     '"é!"'
     """
     try:

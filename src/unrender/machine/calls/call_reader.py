@@ -25,13 +25,13 @@ from unrender.machine.call_events import (
     start_call,
     unquote,
 )
-from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Failed, Left, Steps
+from unrender.machine.calls import ONE_OF_THE_TOOLS, Failed, Left, Steps
 from unrender.machine.calls.damaged import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
+from unrender.machine.frames import Restart
 from unrender.machine.instructions import tool_at
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.quotation import Quotation, going_on
-from unrender.machine.restart import Restart
 from unrender.nodes import Role
 from unrender.values.finder import SPACE, Finder, end_of
 

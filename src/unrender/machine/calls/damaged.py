@@ -14,10 +14,10 @@ from unrender.answer import Element, Elements, Marker, is_distinctive, literal_o
 from unrender.answer.views import ATTRIBUTE, MARKER_WORDS, CallView
 from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_WORD
+from unrender.machine import Malformed
 from unrender.machine.call_events import NAMESPACE, glued, name_call
-from unrender.machine.calls.cursor import NAME_END, Left
+from unrender.machine.calls import NAME_END, Left
 from unrender.machine.calls.envelope import ObjectReader
-from unrender.machine.events import Malformed
 from unrender.messages import Request
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes

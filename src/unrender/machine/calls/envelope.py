@@ -16,16 +16,15 @@ from typing import NoReturn
 from unrender.format import Envelope, Slot
 from unrender.limits import MAX_NAME
 from unrender.machine.call_events import commit, name_meant, start_call, unoffered
+from unrender.machine.calls import ONE_OF_THE_TOOLS, Steps
 from unrender.machine.calls.arguments import ArgumentReader
-from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Steps
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
-from unrender.values.declared import NOT_HERE, odd_names
-from unrender.values.finder import Finder
+from unrender.values import DONE, FAILED, MORE
+from unrender.values.finder import NOT_HERE, Finder, odd_names
 from unrender.values.json_text import duplicate_key
-from unrender.values.resumable import DONE, FAILED, MORE
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
 # Accept single quotes too, because some models write Python: `{'name': 'f'}`.

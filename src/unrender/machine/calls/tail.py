@@ -14,6 +14,7 @@ from typing import Literal, NoReturn
 from unrender.answer import is_distinctive
 from unrender.answer.views import BACKQUOTES
 from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT, MAX_WORDS
+from unrender.machine import Malformed
 from unrender.machine.call_events import (
     ABANDONED,
     begin_call,
@@ -27,10 +28,9 @@ from unrender.machine.call_events import (
     seal,
     unquote,
 )
-from unrender.machine.calls.cursor import Steps
+from unrender.machine.calls import Steps
 from unrender.machine.calls.envelope import ObjectReader
 from unrender.machine.calls.mending import mend
-from unrender.machine.events import Malformed
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import shared_length, tool_at, undecided
 from unrender.machine.interpreter import OR

@@ -26,8 +26,8 @@ from types import MappingProxyType
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from unrender import nodes
-from unrender.dialects.lowering.lexer_conflicts import Beginnings, FirstSets, Group, TextMix, TextSplit, followers
-from unrender.dialects.lowering.stops import Openness, Rest, RulePlace, RulePlaces, flat, leaves_first, linked
+from unrender.dialects.lexer_conflicts import Beginnings, FirstSets, Group, TextMix, TextSplit, followers
+from unrender.dialects.stops import Openness, Rest, RulePlace, RulePlaces, flat, leaves_first, linked
 from unrender.errors import GrammarError
 from unrender.limits import MAX_OPTIONS, MAX_PIECES, STANDARD
 from unrender.nodes.patterns import any_pattern
@@ -397,7 +397,7 @@ class _Lowering:
                 return self.repeated(self.closed(inner), low, high, separator)
             case nodes.Cut() | nodes.End():
                 return nodes.EMPTY
-        raise nodes.refusal(node, f"cannot be written as a context-free rule: {node!r:.120}")
+        raise nodes.refusal_of(node, f"cannot be written as a context-free rule: {node!r:.120}")
 
     def named(self, name: str) -> nodes.Ref:
         found = self.known.get(name)

@@ -13,7 +13,7 @@ import pytest
 import unrender
 from unrender import ChatTemplate, Format
 from unrender.errors import FormatError
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 
 SOURCE = "{{ messages[-1].content }}{# <|mine|> #}"
 MINE = {

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from unrender import nodes
-from unrender.dialects.lowering.stops import (
+from unrender.dialects.stops import (
     Links,
     Openness,
     Rest,

@@ -6,7 +6,7 @@ import pytest
 
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats import Declared, Signs, declared_formats
+from unrender.format.declared import Declared, Signs, declared_formats
 from unrender.verify import Verdict, verify_format
 
 

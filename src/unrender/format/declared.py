@@ -4,9 +4,10 @@
 installed packages). A file contains the fields `name`, `why` and `format`. A file with the additional field `evidence` completes derived
 formats whose template matches the evidence. The template's source must contain all strings in `all`, one of those in `any`, and none of
 those in `none`. Empty evidence matches every template. `markers/reasoning.json` lists reasoning markers that are always parsed, each with a
-reason. `read_regular` and `user_folder` safely read such untrusted files, and find the folders.
+reason. `read_regular` safely reads a file, and `user_folder` finds the folders.
 
-Rules: reading a file never blocks and is bounded in memory, even if the path is a pipe, a device or a huge file. Evidence and code refer to markers, never to model names. All files pass the same checks, and errors name the file and the field.
+Rules: reading a file never blocks and is bounded in memory, even if the path is a pipe, a device or a huge file. Evidence and code refer to
+markers, never to model names. All files pass the same checks, and errors name the file and the field.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
+_OWN = resources.files("unrender") / "formats"
+"""The library's own declared formats."""
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Flags that keep `open` from blocking on a pipe without a writer."""
 
@@ -137,7 +140,7 @@ def read_text_of(path: Path) -> str:
 @cache
 def known_reasoning() -> tuple[Reasoning, ...]:
     """Return the well-known reasoning markers, each pair as a `Reasoning`."""
-    data = json.loads((resources.files(__name__) / "markers" / "reasoning.json").read_text("utf-8"))
+    data = json.loads((_OWN / "markers" / "reasoning.json").read_text("utf-8"))
     pairs = [(pair["start"], pair["end"]) for pair in data["markers"]]
     return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)
 
@@ -155,7 +158,7 @@ def common_calls() -> tuple[Declared, ...]:
 
 
 def _listed(file: str) -> tuple[Declared, ...]:
-    data = json.loads((resources.files(__name__) / "markers" / file).read_text("utf-8"))
+    data = json.loads((_OWN / "markers" / file).read_text("utf-8"))
     return tuple(decode(Declared, item, where="") for item in data["formats"])
 
 
@@ -258,7 +261,7 @@ def with_declared(format: Format, declared: Declared) -> Format:
 
 @cache
 def _own() -> tuple[Declared, ...]:
-    found = sorted(resources.files(__name__).iterdir(), key=lambda file: file.name)
+    found = sorted(_OWN.iterdir(), key=lambda file: file.name)
     return tuple(
         read_declared(file.read_text("utf-8"), where=file.name) for file in found if file.name.endswith(".json")
     )

@@ -13,7 +13,7 @@ from splitting import fed
 
 from unrender import Message, Parser
 from unrender.format import CallSyntax, Format, Slot, ToolMode
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 from unrender.types import Request, Tool
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type": "boolean"}}

@@ -17,7 +17,6 @@ from unrender.answer.views import CallView, Opening
 from unrender.json_values import FrozenDict
 from unrender.machine.calls.call_reader import ReadCalls
 from unrender.machine.calls.tail import Addresses
-from unrender.machine.compile import Code
 from unrender.machine.instructions import (
     Attempt,
     Commit,
@@ -33,7 +32,7 @@ from unrender.machine.instructions import (
     Unread,
     Unsure,
 )
-from unrender.machine.interpreter import Instruction, Program
+from unrender.machine.interpreter import Code, Instruction, Program
 from unrender.machine.thoughts import CloseThought, CloseUnopened, EndTurn, Mention, OpenThought
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow

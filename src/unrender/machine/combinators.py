@@ -11,16 +11,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from unrender import nodes
+from unrender.cache import kept
 from unrender.errors import GrammarError
-from unrender.grammar.handmade import check_references, stopped_at
+from unrender.format import TurnTexts
+from unrender.grammar.handmade import Identity, check_references, check_request, ends_of, stopped_at
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
 from unrender.machine.frames import IN_CALLS
 from unrender.machine.grammar_reader import GrammarPart, ReadGrammar
 from unrender.machine.interpreter import Program
+from unrender.messages import Request
 from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
 
 _STRICT = LiteralStyle(strict=True)
+
+
+def handmade_program(grammar: nodes.Grammar, request: Request, turn: TurnTexts) -> Program:
+    """Return the program for an answer in a handwritten grammar. Raises `GrammarError` if the grammar can't fulfill the request."""
+    check_request(request)
+    return _kept_program(Identity(grammar), ends_of(turn))
+
+
+@kept(100_000)
+def _kept_program(made: Identity, ends: tuple[str, ...]) -> Program:
+    return compile_combinators(made.grammar, ends)
 
 
 def compile_combinators(grammar: nodes.Grammar, ends: tuple[str, ...] = ()) -> Program:
