@@ -82,10 +82,11 @@ def flagged(pieces: Iterable[Piece], special_roles: Collection[str] = AUTHORS) -
 
 
 class SpecialTexts:
-    """The texts of special tokens."""
+    """The texts of special tokens, and other markers, which are `spelled` character by character."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        longest_first = sorted(texts, key=len, reverse=True)
+    def __init__(self, texts: Iterable[str], spelled: Iterable[str] = ()) -> None:
+        self._spelled = frozenset(spelled)
+        longest_first = sorted({*texts, *self._spelled}, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._longest = max(map(len, longest_first), default=0)
         self._starts = {text[:at] for text in longest_first for at in range(1, len(text))}
@@ -119,6 +120,10 @@ class SpecialTexts:
         while any(bodies) and (found := self._special.search(text, at)):
             start, end = found.span()
             touched = _body_in(starts, bodies, start, end)
+            if touched is not None and found[0] in self._spelled:
+                yield from range(max(touched, start + 1, cut + 1), end)
+                at, cut = end, end - 1
+                continue
             # If the template's text ends with `<|im_` and a body starts with `end|>`, split at the border. Inside a body, continue after
             # the split, since the rest may contain another token.
             at = end if touched is None else max(touched, start + 1)
@@ -261,7 +266,15 @@ class PromptEncoder:
     @checked
     def prompt(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
         """Return the ids of a complete prompt. Raises `TokenizerError` if a body can't be encoded as ordinary text."""
-        return self._encoded(list(pieces), whole=True)
+        return self._encoded(list(pieces), self._special, whole=True)
+
+    def _with_markers(
+        self, pieces: Iterable[tuple[str, bool]], markers: Iterable[str], *, whole: bool = True
+    ) -> Encoded:
+        """Return the ids of a prompt, or of a continuation. In bodies, `markers` that aren't special tokens are encoded character by character."""
+        spelled = [marker for marker in markers if marker not in self.special_tokens]
+        special = SpecialTexts(self.special_tokens, spelled) if spelled else self._special
+        return self._encoded(list(pieces), special, whole=whole)
 
     @checked
     def continuation(self, pieces: Iterable[tuple[str, bool]]) -> Encoded:
@@ -269,23 +282,26 @@ class PromptEncoder:
 
         Raises `TokenizerError` as `prompt` does.
         """
-        return self._encoded(list(pieces), whole=False)
+        return self._encoded(list(pieces), self._special, whole=False)
 
     @checked
     def spelled(self, text: str) -> str | None:
         """Return the first special token that occurs in `text`, or None."""
         return self._special.first_in(text)
 
-    def _may_find_tokens(self, texts: Iterable[PromptText]) -> bool:
-        """Return True if one of the `texts` contains a special token, or might be a part of one together with the text around it."""
-        return any(text.rewritten or self._special.touches(text.text.strip()) for text in texts)
+    def _may_find_tokens(self, texts: Iterable[PromptText], markers: Collection[str]) -> bool:
+        """Return True if one of the `texts` contains a special token or a marker, or might be a part of a token together with the text around it."""
+        return any(
+            text.rewritten or self._special.touches(text.text.strip()) or any(marker in text.text for marker in markers)
+            for text in texts
+        )
 
-    def _encoded(self, pieces: Sequence[tuple[str, bool]], *, whole: bool) -> Encoded:
+    def _encoded(self, pieces: Sequence[tuple[str, bool]], special: SpecialTexts, *, whole: bool) -> Encoded:
         text = "".join(part for part, _ in pieces)
         starts = piece_starts(pieces)
         encoded = Encoded([], [])
         low = 0
-        for high in [*self._special.cuts(pieces), len(text)]:
+        for high in [*special.cuts(pieces), len(text)]:
             anchored = not whole or low > 0
             for id, start in self._stretch(text[low:high], anchored=anchored):
                 piece = bisect_right(starts, low + start, hi=len(pieces)) - 1

@@ -267,9 +267,11 @@ class Rollout:
             self._render([*self.messages, *messages], messages)
             return
         special = {index for index, message in enumerate(messages) if _role(message) in self._roles}
-        encoded = self.encoder.continuation(
-            [(piece.text, piece.body and piece.message not in special) for piece in pieces]
-        )
+        flagged = [(piece.text, piece.body and piece.message not in special) for piece in pieces]
+        if turn.marked and turn._source:
+            encoded = self.encoder._with_markers(flagged, turn._source.known_markers, whole=False)
+        else:
+            encoded = self.encoder.continuation(flagged)
         first = self._count
         marks = [(_FIRST if piece.message is None else first + piece.message, piece.body) for piece in pieces]
         runs = ((len([*ids]), *mark) for mark, ids in groupby(marks[piece] for piece in encoded.pieces))

@@ -57,7 +57,7 @@ from unrender.format import special_tokens
 from unrender.machine import is_made_for
 from unrender.messages import Media, Message, Request
 from unrender.parser.prompt_tail import begun_by
-from unrender.prompt import AUTHORS, Piece, PromptText, SpecialTexts, flagged
+from unrender.prompt import AUTHORS, Piece, PromptEncoder, SpecialTexts, flagged
 from unrender.signatures import expected_one_of
 from unrender.turn import Extending, ParsedAnswer, Turn
 
@@ -146,14 +146,19 @@ class Extender:
             return [turn.prompt]
         pieces = flagged(self.pieces(turn), special_roles)
         bodies = special_tokens(text for text, body in pieces if body)
-        return SpecialTexts({*self.known_markers, *bodies}).split(pieces)
+        # Whether a marker is a special token depends on the engine's tokenizer.
+        return SpecialTexts(bodies, self.known_markers).split(pieces)
 
-    def texts(self) -> Iterator[PromptText] | None:
-        """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
+    def ids(self, turn: Turn, encoder: PromptEncoder, special_roles: Collection[str]) -> list[int] | None:
+        """Return the ids of a turn's prompt, as `Turn.encode` does. None if the prompt was rendered elsewhere."""
         if self.shown is None:
             return None
         later = (self.shown.of(extended.new) for _, extended in _all(self.later))
-        return (text for shown in (self.shown, *later) for text in shown.texts())
+        texts = (text for shown in (self.shown, *later) for text in shown.texts() if text.role not in special_roles)
+        # Usually, no text holds a marker. Then the prompt isn't rendered again.
+        if not encoder._may_find_tokens(texts, self.known_markers):
+            return encoder.prompt([(turn.prompt, False)]).ids
+        return encoder._with_markers(flagged(self.pieces(turn), special_roles), self.known_markers).ids
 
     def held(self) -> Iterator[Any]:
         """Yield the objects that hold the request and the conversation in memory. Several turns may share these objects."""
