@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from unrender.answer import TOKEN, Answer, Calls, ContentPart, Marker, ReasoningPart, holds_token
-from unrender.answer.views import CallView, Opening
+from unrender.answer import TOKEN, Answer, Calls, ContentPart, Marker, Opening, ReasoningPart, holds_token
+from unrender.answer.views import CallView
 from unrender.json_values import FrozenDict
 from unrender.machine.calls.call_reader import ReadCalls
 from unrender.machine.calls.tail import Addresses
