@@ -24,7 +24,7 @@ from reporting import arguments, progress
 from result_tables import finish
 from served import Said, Server, ask, gateway, llama_cpp
 
-from unrender.gateway.example import example_model
+from unrender.gateway.config import example_model
 from unrender.grammar import conforms
 
 CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Tokyo", "Berlin", "Madrid", "Dublin", "Vienna")

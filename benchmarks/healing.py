@@ -23,7 +23,7 @@ from result_tables import finish
 from served import Server, frames, llama_cpp
 
 from unrender import ChatTemplate, Event, Malformed, Parser, ToolCallFinished, Turn
-from unrender.gateway.example import example_model
+from unrender.gateway.config import example_model
 
 FREE, HEALED, BOUND = WAYS = ("free", "healed", "with a grammar")
 MOST_HEALS = 2

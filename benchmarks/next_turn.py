@@ -33,7 +33,7 @@ from result_tables import finish
 from unrender import ChatTemplate, Message, Turn, UnrenderError
 from unrender.answer.encode import encode_answer
 from unrender.errors import ExtendError
-from unrender.machine.ids import id_maker, numbered_id
+from unrender.machine import id_maker, numbered_id
 
 SHARED = ROOT.parent / "shared"
 TURNS = 20

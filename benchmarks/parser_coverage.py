@@ -32,9 +32,8 @@ from vendor import all_vendor_templates  # isort: skip - `reporting` sets the pa
 from unrender import ChatTemplate, UnrenderError
 from unrender.conversation.messages import Said
 from unrender.parser.prompt_tail import read_prefill
-from unrender.proof.cut import CutOut
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, pairs, proof_answer
-from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.proof import CutOut
+from unrender.verify.renditions import PROOF_TOOLS, TOOL_NAMES, Candidate, pairs, proof_answer, show_after_prompt
 
 _CALL = (TOOL_NAMES[0], {"text": "São Paulo", "count": 3})
 _OTHER = (TOOL_NAMES[1], {"text": 'the "old" town', "count": 1})

@@ -24,7 +24,7 @@ from streaming import AS_WRITTEN, Case, chunked
 
 from unrender.export import response_template_of
 from unrender.format import ToolMode
-from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
+from unrender.machine import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
 from unrender.parser.streaming import Parser
 
 MARKERS = re.compile(r"(</?(?:think|tool_call)>)")

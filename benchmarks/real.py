@@ -31,7 +31,7 @@ from reporting import arguments, progress
 from result_tables import finish
 from served import Said, Server, ask, gateway, llama_cpp
 
-from unrender.gateway.example import example_model
+from unrender.gateway.config import example_model
 
 TEMPLATE = """\
 {%- if tools %}{{ '<|im_start|>system\\nTools:' }}{% for tool in tools %}{{ ' ' ~ tool.function.name }}{% endfor %}{{ '<|im_end|>\\n' }}{% endif %}

@@ -169,7 +169,7 @@ def memory(pid: int) -> int:
 
 def _llama_server(path: str, port: str, template: str) -> None:
     """Run llama.cpp's server until the process is stopped."""
-    from unrender.gateway.backends.backend import free_cores  # noqa: PLC0415 - only here
+    from unrender.gateway.backends import free_cores  # noqa: PLC0415 - only here
     from unrender.gateway.backends.llama_server import SLOTS, llama_cpp  # noqa: PLC0415 - only here
 
     xllamacpp = llama_cpp()

@@ -21,9 +21,8 @@ from reporting import ROOT, arguments, progress, seconds
 from result_tables import finish
 
 from unrender.format import Arguments, Codec, Format, Slot, Strings, Typing
-from unrender.machine.events import ContentText
-from unrender.machine.policy import Policy
-from unrender.messages.wire import Request, Tool
+from unrender.machine import ContentText, Policy
+from unrender.messages import Request, Tool
 from unrender.parser.streaming import Parser
 
 CHUNK = 4

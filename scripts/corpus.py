@@ -30,7 +30,7 @@ from value_rows import VALUES, given, value_rows
 from unrender.analysis import analyze
 from unrender.errors import FormatError
 from unrender.format import FORMAT_VERSION, Format
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 
 TEMPLATES = environment.ROOT / "tests" / "templates"
 CHECKS = environment.ROOT / "tests" / "corpus" / "format_checks.jsonl"

@@ -31,12 +31,10 @@ from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import read_response_template
 from unrender.format import Format, Slot
-from unrender.proof.cut import CutOut
-from unrender.proof.said import as_message
+from unrender.proof import CutOut, as_message
 from unrender.verify import Verdict
 from unrender.verify import response_templates as export
-from unrender.verify.axes import AXES, TOOL_NAMES, proof_answer
-from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.verify.renditions import AXES, TOOL_NAMES, Candidate, proof_answer, show_after_prompt
 from unrender.verify.response_templates import verify_export
 
 PAGE = ROOT / "docs" / "howto" / "transformers.md"
@@ -197,7 +195,7 @@ def compare(pair: Pair) -> Comparison:
     return Comparison(pair=pair, refusal=refusal, readings=readings)
 
 
-def _ours(template: ChatTemplate) -> tuple[export.Reader | None, str]:
+def _ours(template: ChatTemplate) -> tuple[export.ExportReader | None, str]:
     try:
         return export.response_reader(template.response_template()), ""
     except ExportError as error:
@@ -210,7 +208,9 @@ def _modes(candidate: Candidate) -> Sequence[Candidate]:
     return list({it.prompt: it for it in asked}.values())
 
 
-def _readings(modes: Sequence[Candidate], ours: export.Reader | None, theirs: export.Reader) -> Iterator[Reading]:
+def _readings(
+    modes: Sequence[Candidate], ours: export.ExportReader | None, theirs: export.ExportReader
+) -> Iterator[Reading]:
     for answer in answers(modes[0].format):
         for asked, shown in _shown(modes, answer):
             meant = replace(shown.said, content=answer.content, reasoning=answer.reasoning)
@@ -260,13 +260,13 @@ def _tells_apart(candidate: Candidate, answer: Said) -> bool:
     return exchanged == answer or candidate.render(exchanged) != candidate.render(answer)
 
 
-def _found(read: export.Reader, candidate: Candidate, shown: CutOut, meant: Said) -> Found:
+def _found(read: export.ExportReader, candidate: Candidate, shown: CutOut, meant: Said) -> Found:
     pieces = [shown.answer[i : i + _CHUNK] for i in range(0, len(shown.answer), _CHUNK)]
     whole, chunks = (_read(read, it, candidate, shown, meant) for it in ([shown.answer], pieces))
     return Found(whole=whole, chunks=chunks)
 
 
-def _read(read: export.Reader, chunks: list[str], candidate: Candidate, shown: CutOut, meant: Said) -> str:
+def _read(read: export.ExportReader, chunks: list[str], candidate: Candidate, shown: CutOut, meant: Said) -> str:
     """Return the parsed message, or `meant` if the template writes both alike."""
     try:
         found = export.comparable(read(chunks, shown.read_after(candidate.format)))

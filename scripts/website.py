@@ -45,7 +45,7 @@ from griffe import Extension, Object
 import unrender.machine
 from unrender import ChatTemplate
 from unrender.cli.serving import PYODIDE
-from unrender.dialects.constraint import Dialect
+from unrender.dialects import Dialect
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -57,11 +57,11 @@ from unrender.format import (
     Typing,
     Words,
 )
+from unrender.format.declared import declared_formats
 from unrender.format.picture import PicturePiece, call_picture, pictures
-from unrender.formats import declared_formats
 from unrender.machine.frames import Frame
 from unrender.nodes import Role
-from unrender.playground.static import write
+from unrender.playground import write_site
 
 WIDE = frozenset({"index.md", "playground.md", "gallery.md"})
 
@@ -233,7 +233,7 @@ def on_post_build(config: Any) -> None:
     if _PAGES_ONLY:
         return
     folder, own = Path(config["site_dir"]) / "playground", os.environ.get("UNRENDER_PYODIDE")
-    write(folder, pyodide="./pyodide" if own else PYODIDE)
+    write_site(folder, pyodide="./pyodide" if own else PYODIDE)
     if own:
         shutil.copytree(own, folder / "pyodide", dirs_exist_ok=True)
 

@@ -10,7 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
 
-from unrender.gateway.backends.backend import Backend
+from unrender.gateway.backends import Backend
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer, Ollama

@@ -21,8 +21,8 @@ from environment import ROOT
 
 import unrender
 from unrender.format import Format, TurnTexts
+from unrender.format.declared import declared_formats
 from unrender.format.picture import pictures
-from unrender.formats import declared_formats
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)

@@ -14,24 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Slot
 from unrender.limits import STANDARD, Limits
-from unrender.machine.events import Event
-from unrender.machine.ids import IdMaker
-from unrender.machine.policy import Policy
+from unrender.machine import Event, IdMaker, Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import Media, Message, ReasoningField, Request, Tool, ToolPrompt
+from unrender.messages import Media, Message, ReasoningField, Request, Tool, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
-from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.broken import Broken, first_broken, only_call
+from unrender.parser import AnswerStream, Broken, first_broken, only_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
-from unrender.prompt import AUTHORS, Piece
-from unrender.prompt.encoder import PromptEncoder
+from unrender.prompt import AUTHORS, Piece, PromptEncoder
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
-    from unrender.dialects.constraint import Constraint, Engine
+    from unrender.dialects import Constraint, Engine
     from unrender.dialects.healing import Begun
     from unrender.dialects.remainder import Remainder
 
@@ -64,7 +60,7 @@ class Constrained:
         >>> turn.constraint("llama.cpp").grammar.splitlines()[0].startswith("root ::= ")
         True
         """
-        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- imported on use
+        from unrender.dialects import Constraint  # noqa: PLC0415 -- imported on use
         from unrender.dialects.remainder import grammar_for, triggers  # noqa: PLC0415
 
         rest, turn = self._remainder, self._turn

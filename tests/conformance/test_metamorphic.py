@@ -21,7 +21,7 @@ from vendor import ROOT, all_vendor_templates
 
 from unrender.analysis import analyze
 from unrender.format import Format
-from unrender.rendering.template import Rendering, Template
+from unrender.rendering import Rendering, Template
 from unrender.rendering.template_ast import Facts
 
 OWN = {path.stem: path for path in sorted((ROOT / "tests" / "templates").glob("*.jinja"))}

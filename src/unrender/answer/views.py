@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from unrender.answer import (
+    Answer,
+    ArgumentsPart,
+    Calls,
+    Marker,
+    is_distinctive,
+    is_sign,
+    literal_of,
+    pieces_of,
+    tokens,
+    without_fences,
+)
 from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
-from unrender.answer.literals import is_distinctive, is_sign, tokens, without_fences
-from unrender.answer.nodes import Answer, ArgumentsPart, Calls, Element, Marker, literal_of
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
@@ -328,7 +338,14 @@ class CallView:
     def style(self) -> LiteralStyle:
         """The notation of values that need no end marker because they have their own delimiters."""
         arguments = self.arguments
-        return literal_style(arguments.codec, self.suffix, in_code=arguments.in_code and arguments.close.core == ")")
+        # Without a marker before the name, a name and the text after it show that a quoted value has ended, as in `a="1" b="2"`.
+        spaced = arguments.entry[0] is Slot.KEY and not arguments.between.strip()
+        return literal_style(
+            arguments.codec,
+            self.suffix,
+            after_key=literal_of(arguments.entry[1]) if spaced else "",
+            in_code=arguments.in_code and arguments.close.core == ")",
+        )
 
     @cached_property
     def values(self) -> MarkedEnds | None:
@@ -584,8 +601,3 @@ class CallView:
     def mended_style(self) -> LiteralStyle:
         """The notation of the values of a damaged call, if values have their own delimiters."""
         return literal_style(self.arguments.codec, Finder(after_value(self.calls)))
-
-
-def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
-    """Return the elements with each marker split into its pieces, and slots unchanged."""
-    return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender.cli.inputs import BadInput, json_option, load, write_text
+from unrender.cli.inputs import BadInput, json_option, load_template, write_text
 from unrender.cli.serving import KEY, extra
 from unrender.cli.terminal import print_json, print_line, print_sentence, print_table, progress
 
@@ -49,7 +49,7 @@ def probe_command(
     """
     with extra("gateway"):
         from unrender.probe import page  # noqa: PLC0415 - an extra
-    loaded = load(template) if template else None
+    loaded = load_template(template) if template else None
     reports = [_probed(address, loaded, **options) for address in (url, compare) if address]
     if output is not None:
         write_text(output, reports[0].format.to_json() + "\n")
@@ -64,7 +64,7 @@ def probe_command(
 
 
 def _probed(url: str, loaded: Any, *, engine_model: str, **options: Any) -> ProbeReport:
-    from unrender.gateway.backends.backend import EngineError  # noqa: PLC0415 - an extra
+    from unrender.gateway.backends import EngineError  # noqa: PLC0415 - an extra
     from unrender.probe import probe  # noqa: PLC0415
 
     if not url.startswith(("http://", "https://")):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender.cli.inputs import BadInput, load
+from unrender.cli.inputs import BadInput, load_template
 from unrender.cli.terminal import print_line, print_rows, remark
 from unrender.version import install_command
 
 if TYPE_CHECKING:
-    from unrender.gateway.config import Config
+    from unrender.gateway.config import GatewayConfig
 
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
 _NAMING = {
@@ -140,14 +140,14 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": KEY} if os.environ.get(KEY) else {}
     if template := given.get("template"):
-        load(template)  # Load the template now, so that an invalid one is reported at the start.
+        load_template(template)  # Load the template now, so that an invalid one is reported at the start.
     return {**given, "backend": kind, "aliases": "*", **key}
 
 
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options for the example model. If that model can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
-    from unrender.gateway.example import EXAMPLE, example_model  # noqa: PLC0415
+    from unrender.gateway.config import EXAMPLE, example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
@@ -160,7 +160,7 @@ def _example(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**own, "backend": "sampler"}
 
 
-def _describe(config: Config) -> None:
+def _describe(config: GatewayConfig) -> None:
     """Print a summary of the settings."""
     rows = []
     for model, said in zip(config.models, config.described, strict=True):
@@ -173,8 +173,8 @@ def _describe(config: Config) -> None:
     print_line(f"at http://{config.host}:{config.port}/v1; keys: {len(config.keys.models) or 'none'}")
 
 
-def _run(config: Config, own: Mapping[str, Any]) -> None:
-    from unrender.gateway.routes import app  # noqa: PLC0415
+def _run(config: GatewayConfig, own: Mapping[str, Any]) -> None:
+    from unrender.gateway import app  # noqa: PLC0415
     from unrender.gateway.serve import server  # noqa: PLC0415
 
     where: dict[str, Any] = {
@@ -196,9 +196,9 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
     server(application, shutdown_timeout=where["shutdown_timeout"]).run([listening])
 
 
-def _listening(config: Config, host: str, port: int) -> socket.socket:
+def _listening(config: GatewayConfig, host: str, port: int) -> socket.socket:
     """Return the listening socket. Prints the server's address, and a remark if answers come from the sampler instead of a model."""
-    from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.backends import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listener  # noqa: PLC0415
 
@@ -245,14 +245,14 @@ def playground_command(
     Python runs in the browser instead, on Pyodide.
     """
     if static is not None:
-        from unrender.playground.static import write  # noqa: PLC0415 - imported on use
+        from unrender.playground import write_site  # noqa: PLC0415 - imported on use
 
-        files = write(Path(static), pyodide=pyodide)
+        files = write_site(Path(static), pyodide=pyodide)
         print_line(f"wrote {len(files)} files to {static}; serve them with any web server")
         return
     with extra("gateway"):
         from unrender.playground.server import app, bound, serve  # noqa: PLC0415 - an extra
-    application = app({name: load(name) for name in templates})
+    application = app({name: load_template(name) for name in templates})
     try:
         listener = bound(port)
     except OSError as error:

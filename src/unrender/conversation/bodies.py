@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, object_of
 from unrender.prompt import PieceKind
-from unrender.rendering.template import copied
+from unrender.rendering import copied
 
 _WORDS = re.compile(r"[\w$#/.:-]*+")
 """Matches text without brackets and spaces. No template writes a marker in this form."""

@@ -17,20 +17,19 @@ from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, get_args
 
 from unrender.cache import SHARED
+from unrender.conversation import Capabilities, shape_context
 from unrender.conversation.bodies import Owner
-from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall, object_of
 from unrender.conversation.offer import Plan
 from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.transcript import SharedTime, Writer
 from unrender.conversation.variables import TemplateKwargs
 from unrender.errors import RequestError
-from unrender.format import Format
-from unrender.format.tokens import literal_texts, special_tokens
+from unrender.format import Format, literal_texts, special_tokens
 from unrender.limits import MAX_LISTED
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.prompt import AUTHORS, Piece
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 
 MarkerPolicy = Literal["keep", "encode", "break", "refuse"]
 """Treatment of the template's markers in texts of messages, tools and documents."""

@@ -24,9 +24,9 @@ from unrender.cache import kept
 from unrender.conversation.bodies import Owner, changed_conversation, changed_documents, changed_tools
 from unrender.conversation.messages import Conversation
 from unrender.conversation.transcript import Writer
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.prompt import Piece, PromptText
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 
 _DIGITS = 32
 _LENGTH = 4

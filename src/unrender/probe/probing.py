@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from unrender import ChatTemplate, TemplateError
-from unrender.gateway.backends.backend import Backend, EngineError
+from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer, Ollama

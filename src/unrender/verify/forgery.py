@@ -14,11 +14,11 @@ from itertools import accumulate
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
-from unrender.conversation.next_turn.extender import Extender
+from unrender.conversation.next_turn import Extender
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.prompt import Piece
 from unrender.turn import Turn
-from unrender.verify.axes import proof_id
+from unrender.verify.renditions import proof_id
 from unrender.verify.verdicts import Forgery
 
 _FIRST, _LAST = "Is it Sunday?", "Obey me."
@@ -27,7 +27,7 @@ _REAL = (
     {"role": "assistant", "content": "Yes."},
     {"role": "user", "content": _LAST},
 )
-KINDS: Mapping[tuple[str, str], str] = {
+TEXT_KINDS: Mapping[tuple[str, str], str] = {
     ("content", "system"): "system message",
     ("content", "user"): "user message",
     ("result", "tool"): "tool result",
@@ -41,7 +41,7 @@ KINDS: Mapping[tuple[str, str], str] = {
 
 
 def forgeries(template: ChatTemplate) -> tuple[Forgery, ...]:
-    """Return one forgery for each kind of text that the template writes, in the order of `KINDS`.
+    """Return one forgery for each kind of text that the template writes, in the order of `TEXT_KINDS`.
 
     The result is empty if the template rejects the conversation, or if none of its markers is known, e.g. in `USER: Hello`.
     """
@@ -52,13 +52,13 @@ def forgeries(template: ChatTemplate) -> tuple[Forgery, ...]:
     pieces, source = turn.pieces, turn._source
     assert isinstance(source, Extender)
     forged = {
-        way: {KINDS.get((piece.kind, piece.role)) for piece in _with_markers(pieces, parts, source.known_markers)}
+        way: {TEXT_KINDS.get((piece.kind, piece.role)) for piece in _with_markers(pieces, parts, source.known_markers)}
         for way, parts in (("text", [turn.prompt]), ("ids", source.parts(turn, special_roles=())))
     }
-    shown = {KINDS.get((piece.kind, piece.role)) for piece in pieces}
+    shown = {TEXT_KINDS.get((piece.kind, piece.role)) for piece in pieces}
     return tuple(
         Forgery(kind=kind, in_text=kind in forged["text"], in_ids=kind in forged["ids"])
-        for kind in KINDS.values()
+        for kind in TEXT_KINDS.values()
         if kind in shown
     )
 
@@ -75,8 +75,8 @@ def forged_text(template: ChatTemplate) -> str:
 def kinds_with(template: ChatTemplate, text: str) -> list[str]:
     """Return the kinds of text that the template writes unchanged, tried with `text`. Empty if the template rejects the conversation."""
     turn = _prepared(template, **_conversation(text))
-    found = {KINDS.get((piece.kind, piece.role)) for piece in (turn.pieces if turn else ()) if text in piece.text}
-    return [kind for kind in KINDS.values() if kind in found]
+    found = {TEXT_KINDS.get((piece.kind, piece.role)) for piece in (turn.pieces if turn else ()) if text in piece.text}
+    return [kind for kind in TEXT_KINDS.values() if kind in found]
 
 
 def _prepared(template: ChatTemplate, **asked: Any) -> Turn | None:

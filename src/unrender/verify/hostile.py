@@ -16,18 +16,14 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from unrender.analysis.ask.probes import user
+from unrender.analysis.ask import user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Said
 from unrender.errors import RequestError, TemplateError
-from unrender.format import Format
-from unrender.format.tokens import literal_texts
+from unrender.format import Format, literal_texts
 from unrender.parser.prompt_tail import read_prefill
-from unrender.proof.cut import CutOut
-from unrender.proof.reading import ReadAnswer
-from unrender.proof.said import as_message
+from unrender.proof import CutOut, ReadAnswer, as_message
 from unrender.turn import Turn
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, proof_answer, proof_id, proof_tool
 from unrender.verify.judge import (
     NOT_WRITTEN,
     Run,
@@ -38,7 +34,16 @@ from unrender.verify.judge import (
     markers_of,
     message_json,
 )
-from unrender.verify.renditions import Candidate, show, show_after_prompt
+from unrender.verify.renditions import (
+    PROOF_TOOLS,
+    TOOL_NAMES,
+    Candidate,
+    proof_answer,
+    proof_id,
+    proof_tool,
+    show,
+    show_after_prompt,
+)
 from unrender.verify.verdicts import CapabilityFinding, Counterexample
 
 _QUOTES = (

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate
-from unrender.verify.forgery import KINDS, forgeries, kinds_with
+from unrender.verify.forgery import TEXT_KINDS, forgeries, kinds_with
 from unrender.verify.verdicts import Report
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
-ALL = [kind for kind in KINDS.values() if kind != "document"]
+ALL = [kind for kind in TEXT_KINDS.values() if kind != "document"]
 
 
 def forged(source: str) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain, product
 from typing import Any
 
-from unrender.analysis.ask.probes import (
+from unrender.analysis.ask import (
     CONTENT,
     IDS,
     KEYS,
@@ -32,9 +32,9 @@ from unrender.analysis.ask.probes import (
     text_between,
     user,
 )
-from unrender.conversation.capabilities import Context, ReasoningPlace
+from unrender.conversation import Context, ReasoningPlace
 from unrender.conversation.messages import Said
-from unrender.format.tokens import lexemes
+from unrender.format import lexemes
 from unrender.limits import MAX_ID, MAX_LISTED, MAX_RETRIES
 from unrender.proof.split import closers_of, common_prefix, is_tag
 

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.analysis.ask.probes import USER, Prober
-from unrender.conversation import concede
-from unrender.conversation.capabilities import Refusal
+from unrender.analysis.ask import USER, Prober
+from unrender.conversation import Refusal, concede
 from unrender.conversation.messages import Conversation, Said
 from unrender.conversation.tools import described
 from unrender.format import Format
