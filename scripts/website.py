@@ -67,10 +67,7 @@ WIDE = frozenset({"index.md", "playground.md", "gallery.md"})
 
 
 DOCS = "docs"
-MOVED: Mapping[str, str] = {
-    "CHANGELOG.md": "changelog.md",
-    "SECURITY.md": "security-policy.md",
-}
+MOVED: Mapping[str, str] = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security-policy.md"}
 """Files outside docs/ that are pages of the site. Links to other files point to pages that show the file."""
 REDIRECTS: Mapping[str, str] = read_toml(ROOT / "scripts" / "redirects.toml")
 """Old addresses of merged pages, and the place of their text now."""
