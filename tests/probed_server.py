@@ -25,8 +25,8 @@ REFUSED = {"status": 400}
 Call = tuple[str, Mapping[str, Any], str]
 
 
-def same(text: str) -> str:
-    return text
+def same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +46,24 @@ class Server:
     """Function that changes the text of the model's answer to a task. `number` counts the answers."""
     sends: Callable[[str], str] = same
     """Function that changes the outgoing text, after its tokens were counted."""
+    asks: Callable[[Any], Any] = same
+    """Function that changes the requests to the server's own endpoints."""
+    responds: Callable[[Any], Any] = same
+    """Function that changes the responses of the server's own Chat Completions."""
+    frames: Callable[[list[Any]], list[Any]] = same
+    """Function that changes the events of a stream."""
+    bound: Callable[[str], str] = same
+    """Function that changes the answers under a grammar for calls."""
     bos: bool = False
     """True if the server adds another BOS token."""
     grammars: bool = True
     context: int = 100_000
     limit: int = 100_000
+    ignores_limit: bool = False
     stops: bool = True
     """True if the server stops at the end of a turn and at stop strings."""
+    shows_end: bool = False
+    """True if the end of a turn is part of the answer's text."""
     stop: Sequence[str] = ()
     """The server's own stop strings."""
     fails: Callable[[str, Task], str] = lambda prompt, task: ""
@@ -73,8 +84,8 @@ class Server:
         known = sum(f'"{tool["function"]["name"]}"' in prompt for tool in next(tasks_with(60)).tools)
         return min(found, key=lambda task: abs(task.count - known)) if found else FREE
 
-    def says(self, prompt: str, task: Task) -> str:
-        """Return the model's answer, including the end of its turn."""
+    def says(self, prompt: str, task: Task, *, bound: bool = False) -> str:
+        """Return the model's answer, including the end of its turn. If it's `bound`, a grammar enforces the template's syntax."""
         turn = prepared(self.template, task, **({"enable_thinking": False} if self._off(prompt) else {}))
         offered = [call for call in task.wanted if f'"{call["name"]}"' in prompt or call["name"] in prompt]
         calls = [
@@ -84,7 +95,8 @@ class Server:
         reasoning = "Let me see." if turn.format.reasoning.end and turn.thinking is not False else ""
         text = encode_answer(turn.format, content=content, reasoning=reasoning, calls=calls).removeprefix(turn.prefill)
         self.state["answers"] += 1
-        return self.writes(text, task, self.state["answers"]) + (turn.format.turn.end.strip() or "<eos>")
+        text = self.bound(text) if bound else self.writes(text, task, self.state["answers"])
+        return text + (turn.format.turn.end.strip() or "<eos>")
 
     def _off(self, prompt: str) -> bool:
         if "switch" not in self.state:
@@ -115,21 +127,23 @@ class Server:
         elif self.grammars and grammar.startswith("{") and json.loads(grammar)["format"].get("type") == "const_string":
             text = json.loads(grammar)["format"]["value"]
         else:
-            text = self.says(read, task)
+            text = self.says(read, task, bound=bool(grammar and self.grammars))
         made = self.tokens(text)
         finish = "stop"
-        if len(made) > min(limit, self.limit):
-            made, finish = made[: min(limit, self.limit)], "length"
+        limit = self.limit if self.ignores_limit else min(limit, self.limit)
+        if len(made) > limit:
+            made, finish = made[:limit], "length"
         shown = "".join(made).removesuffix("<eos>")
         for end in (*stop, *self.stop, *self.template.format.turn.all_ends) if self.stops else ():
             shown = shown.partition(end)[0]
         made = made[: len(self.tokens(shown)) + 1]
+        shown += made[-1] * (self.shows_end and made[-1] in self.template.format.turn.all_ends)
         return {"text": prompt * self.echoes + self.sends(shown), "read": size, "made": len(made), "finish": finish}
 
     # Protocols.
 
     def routes(self) -> dict[str, Any]:
-        chat = {"/v1/chat/completions": self._chat}
+        chat = {"/v1/chat/completions": lambda body: self.responds(self._chat(body))}
         own: dict[str, dict[str, Any]] = {
             "llama-server": {"/props": self._props, "/health": {}, "/completion": self._completion,
                              "/tokenize": self._tokenize, "/apply-template": self._apply},
@@ -165,6 +179,7 @@ class Server:
         )
 
     def _rendered(self, body: Any) -> str:
+        body = self.asks(body)
         variables = body.get("chat_template_kwargs") or {}
         own = self.own_template or self.template
         task = Task(name="", messages=body["messages"], tools=body.get("tools") or (), variables=variables)
@@ -182,11 +197,8 @@ class Server:
             return REFUSED | {"error": {"message": said["error"]}}
         last = {"content": "", "stop": True, "stop_type": {"stop": "eos", "length": "limit"}[said["finish"]],
                 "tokens_predicted": said["made"], "tokens_evaluated": said["read"]}  # fmt: skip
-        return [
-            events(
-                *({"content": it, "tokens": [1], "stop": False} for it in self.tokens(said["text"])), last, done=False
-            )
-        ]
+        pieces = [{"content": it, "tokens": [1], "stop": False} for it in self.tokens(said["text"])]
+        return [events(*self.frames(pieces), last, done=False)]
 
     def _openai(self, body: Any) -> Any:
         grammar = (body.get("structured_outputs") or {}).get("structural_tag", "")
@@ -196,7 +208,7 @@ class Server:
         pieces = [{"choices": [{"text": it, "finish_reason": None}]} for it in self.tokens(said["text"])]
         usage = {"prompt_tokens": said["read"], "completion_tokens": said["made"]}
         last = {"choices": [{"text": "", "finish_reason": said["finish"]}]}
-        return [events(*pieces, last, {"choices": [], "usage": usage})]
+        return [events(*self.frames(pieces), last, {"choices": [], "usage": usage})]
 
     def _generate(self, body: Any) -> Any:
         given = body["sampling_params"]

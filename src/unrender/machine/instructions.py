@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD, MAX_WORDS
+from unrender.machine import BrokenText
 from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
-from unrender.machine.events import BrokenText
 from unrender.machine.frames import Frame
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT
-from unrender.machine.events import ContentText, Malformed
+from unrender.machine import ContentText, Malformed
 from unrender.machine.frames import Frame
 from unrender.machine.instructions import is_special, undecided
 from unrender.machine.interpreter import Machine

@@ -7,21 +7,23 @@ With every other known syntax, it shows which one the model uses. With the defau
 from __future__ import annotations
 
 import html
+import re
 import time
+import urllib.parse
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from unrender import ChatTemplate, Policy, Turn
 from unrender.errors import TemplateWarning
-from unrender.explain.hints import HINTS, Case
+from unrender.explain.hints import HINTS, HintCase
 from unrender.explain.nearest import AnswerReading, find_nearest
 from unrender.gateway.answers.turns import grammar_of
-from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
-from unrender.machine.ids import numbered_id
-from unrender.messages.wire import ToolCall
+from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
+from unrender.machine import numbered_id
+from unrender.messages import ToolCall
 from unrender.openai import Usage
 from unrender.probe.tasks import Task
 
@@ -36,16 +38,32 @@ _THINKING = 1024
 """Maximum number of tokens of an answer with reasoning."""
 
 
+_REPEATED = re.compile(r"(.{1,24}?)\1", re.DOTALL)
+_QUOTES = str.maketrans(dict.fromkeys("“”„", '"') | dict.fromkeys("‘’", "'"))
+_TOKEN_TEXT = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
+
+
 def _mojibake(text: str) -> str:
     with suppress(UnicodeError):
         return text.encode("cp1252").decode()
     return text
 
 
+def _once(text: str) -> str:
+    """Return a text in which every part comes twice with each part once; any other text unchanged."""
+    once = _REPEATED.sub(r"\1", text)
+    return once if len(once) < 0.6 * len(text) else text
+
+
 UNDO: Mapping[str, Callable[[str], str]] = {
     "HTML escapes": html.unescape,
     "UTF-8 decoded as another encoding": _mojibake,
-    "JSON escapes": lambda text: text.replace('\\"', '"').replace("\\n", "\n"),
+    "JSON escapes": lambda text: text.replace('\\"', '"').replace("\\n", "\n").strip('"'),
+    "typographic quotes": lambda text: text.translate(_QUOTES),
+    "Markdown escapes": lambda text: re.sub(r"\\([_*<>`#\[\]])", r"\1", text),
+    "URL escapes": urllib.parse.unquote,
+    "tokens of the vocabulary instead of their text": lambda text: text.translate(_TOKEN_TEXT),
+    "each part twice": _once,
 }
 """Changes that a server may make to an answer, each with the function that undoes the change."""
 
@@ -113,7 +131,7 @@ async def generated(
 ) -> Answer:
     """Return the engine's unclassified answer to a turn. An error of the engine is part of the answer."""
     job = Job(turn=turn, request_id="unrender-probe", grammar=grammar, limit=limit, sampling={"temperature": 0.0})
-    begun, texts, usage, finish, counted = time.monotonic(), [], None, None, 0
+    begun, texts, usage, finish = time.monotonic(), list[str](), None, None
     answer = Answer(task=task, turn=turn, limit=limit)
     try:
         answer = replace(answer, sent=await engine.count(turn.prompt))
@@ -121,22 +139,25 @@ async def generated(
             async for piece in pieces:
                 texts.append(piece.text)
                 usage, finish = piece.usage or usage, piece.finish or finish
-                counted += bool(piece.text)
         text = "".join(texts)
         unseen = None
         if usage is not None and usage.completion_tokens:
             seen = await engine.count(text)
-            unseen = usage.completion_tokens - (_seen(text, counted, usage.completion_tokens) if seen is None else seen)
+            unseen = usage.completion_tokens - (_seen(texts, usage.completion_tokens) if seen is None else seen)
         spent = time.monotonic() - begun
         return replace(answer, text=text, finish=finish, usage=usage, unseen=unseen, seconds=spent)
     except EngineError as error:
         return replace(answer, error=error.message, status=error.status, seconds=time.monotonic() - begun)
 
 
-def _seen(text: str, pieces: int, generated: int) -> int:
+_WORDS = re.compile(r"\w\W+\w")
+"""Matches text that is longer than one token."""
+
+
+def _seen(pieces: Iterable[str], generated: int) -> int:
     """Return the number of tokens in a text that arrived in `pieces`, for engines that can't count. A token has at least one character."""
-    # Some engines send several tokens in one piece, but none sends half as many pieces as tokens because of a few missing ones.
-    return pieces if pieces * 2 >= generated else min(len(text), generated)
+    shown = [piece for piece in pieces if piece]
+    return min(len("".join(shown)), generated) if any(map(_WORDS.search, shown)) else len(shown)
 
 
 def judged(answer: Answer) -> Answer:
@@ -149,7 +170,7 @@ def judged(answer: Answer) -> Answer:
     )
     nearest, best = (None, own) if plain else find_nearest(own)
     usual = own if plain and own.whole_calls else read(answer)
-    case = Case(reading=own, nearest=nearest, best=best)
+    case = HintCase(reading=own, nearest=nearest, best=best)
     hints = {name: text for name in (_ALWAYS if plain else _HINTS) for text, _ in HINTS[name](case)}
     found: dict[str, Any] = {
         "hints": hints,

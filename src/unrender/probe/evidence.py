@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender import ChatTemplate, UnrenderError
+from unrender import ChatTemplate, Turn, UnrenderError
 from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
-from unrender.formats import declared_formats
-from unrender.gateway.answers.probes import Findings, only
-from unrender.gateway.answers.probes import probe as try_engine
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import Backend, EngineError
+from unrender.format.declared import declared_formats
+from unrender.gateway.answers.model import Findings, only
+from unrender.gateway.answers.model import find_features as try_engine
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.connection import HttpEngine
 from unrender.probe.answers import LIMIT, Answer, ask, generated, prepared
 from unrender.probe.tasks import COUNTS, Task, tasks_with
@@ -28,10 +28,15 @@ Told = Callable[[int, int], None]
 FREE = Task(
     name="free", messages=[{"role": "user", "content": "Make up a sentence about the sea."}], tools=(), variables={}
 )
-_SAMPLE = 24
-"""Tokens of the answers that are compared with each other."""
-_SPOKEN = 'Zürich — "<b>x</b> & y"\n  two  spaces'
-"""Text that careless servers change."""
+_SAMPLE, _REPEATS = 24, 5
+"""Tokens of the answers that are compared with each other, and their number."""
+_WORDS = ("spaces", "quick", "foxes")
+_SPOKEN = 'Zürich — "<b>x</b> & y"\n  two  spaces, 12 quick foxes'
+"""Text that careless servers change. No model writes these words by itself."""
+_SHORT = 4
+"""Maximum number of tokens in a prompt of one short word."""
+_ABSENT = (404, 405, 501)
+"""HTTP status of a path that an engine doesn't have."""
 _TRIED, _BOUND = 4, 6
 """Number of tasks for each tool format, and under a grammar."""
 
@@ -42,9 +47,11 @@ class Rendering:
 
     name: str
     ours: str
-    theirs: str | None
-    """None if the engine rejects the conversation."""
+    theirs: str | None = None
+    """None if the engine doesn't show its prompt, or rejects the conversation."""
     error: str = ""
+    counts: tuple[int, int] = (0, 0)
+    """Numbers of tokens that the engine reads in our prompt, and at its own endpoint; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,8 @@ class Served:
 
     answer: Answer
     calls: Sequence[tuple[str, Any]] = ()
+    defect: str = ""
+    """A defect in the form of the response."""
     tokens: int = 0
     """Number of tokens in the prompt; 0 if unknown."""
     generated: int = 0
@@ -74,7 +83,9 @@ class Evidence:
     """True if the engine adds a BOS token to a prompt that has one."""
     forced: tuple[str, str] | None = None
     """A text that a grammar enforced, and the text that arrived."""
-    repeats: Sequence[str] = ()
+    touched: str = ""
+    """Evidence that an engine without a tokenizer changes prompts."""
+    repeats: Sequence[Answer] = ()
     """Answers to the same request."""
     formats: dict[str, list[Answer]] = field(default_factory=dict)
     """Answers by tool format, if the template has no tools."""
@@ -144,22 +155,45 @@ async def _server(engine: Backend, found: Evidence) -> None:
         except EngineError:
             found.context = None
         found.renderings = [it async for it in _renderings(engine, template)]
-    await try_engine(Turns(template=template), engine, tried)
+    await try_engine(TurnFactory(template=template), engine, tried)
     found.grammar, found.doubled = tried.grammar, tried.adds_bos
     turn = prepared(template, FREE)
-    again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(3)]
-    found.repeats = [answer.text for answer in again if not answer.error]
-    if tried.grammar:
-        found.forced = await _forced(engine, template)
+    again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(_REPEATS)]
+    found.repeats = [answer for answer in again if not answer.error]
+    found.touched = await _touched(engine, turn)
+    found.forced = await _forced(engine, template)
+    if found.forced and any(word in found.forced[1].casefold() for word in _WORDS):
+        found.grammar = True  # it has an effect, but its text was changed
+    elif not found.grammar:
+        found.forced = None
+
+
+async def _touched(engine: Backend, turn: Turn) -> str:
+    """Return the evidence that an engine changes prompts, from the numbers of tokens that it reads."""
+    # Several lines aren't one token, even together with the character before them.
+    bare = turn.prompt.rstrip()
+    texts = ("Hi", bare, f"{bare}\n \n \n \n")
+    if await engine.count(bare) is not None:
+        return ""  # each prompt is counted
+    answers = [await generated(engine, FREE, replace(turn, prompt=text), limit=1) for text in texts]
+    short, trimmed, longer = (it.usage.prompt_tokens or 0 if it.usage else 0 for it in answers)
+    if short > _SHORT:
+        return f"the engine reads {short} tokens in the prompt {texts[0]!r}"
+    trims = trimmed == longer > 0 and bare != turn.prompt
+    return "white space at the end of a prompt doesn't change the number of tokens" if trims else ""
 
 
 async def _forced(engine: Backend, template: ChatTemplate) -> tuple[str, str] | None:
     """Return a call as the template writes it, and what arrives if a grammar enforces exactly this text."""
     task = next(tasks_with(5))
     turn = prepared(template, task)
-    sent = encode_answer(turn.format, calls=[("post_message", {"channel": "a", "text": _SPOKEN}, "call00001")])
-    sent = sent.removeprefix(turn.prefill) or _SPOKEN
+    call = ("post_message", {"channel": "a", "text": _SPOKEN}, "call00001")
+    thought = "I post it." if turn.format.reasoning.end and turn.thinking is not False else ""
+    written = encode_answer(turn.format, reasoning=thought, calls=[call]).removeprefix(turn.prefill)
+    sent = f"\n{written or _SPOKEN}\n"
     grammar = only(engine.capabilities.dialect, sent)
+    if grammar is None:
+        return None
     answer = await generated(engine, task, turn, grammar, limit=LIMIT)
     for end in turn.stop:
         answer = replace(answer, text=answer.text.removesuffix(end))
@@ -179,15 +213,27 @@ async def _renderings(engine: HttpEngine, template: ChatTemplate) -> Any:
         try:
             ours = prepared(template, task).prompt
             theirs = await engine.rendered(_body(task))
-        except UnrenderError:
-            continue
-        except EngineError as error:
-            # Other engines don't have this path, or no template.
-            if error.status is not None and error.status != 404:
-                yield Rendering(name=name, ours=ours, theirs=None, error=error.message)
-            continue
+        except UnrenderError as error:
+            # An engine without this path, or without a template, responds with 404.
+            if isinstance(error, EngineError) and error.status not in (None, 404):
+                yield Rendering(name=name, ours=ours, error=error.message)
+            if not isinstance(error, EngineError):
+                continue
+            theirs = None
         if theirs is not None:
             yield Rendering(name=name, ours=ours.removeprefix(bos), theirs=theirs.removeprefix(bos))
+        else:
+            yield await _counted(engine, template, name, task)
+
+
+async def _counted(engine: Any, template: ChatTemplate, name: str, task: Task) -> Rendering:
+    """Return the numbers of tokens that the engine reads of a conversation, since it doesn't show its prompt."""
+    answer = await generated(engine, task, prepared(template, task), limit=1)
+    own = await _own_answer(engine, answer)
+    read = answer.usage.prompt_tokens or 0 if answer.usage else 0
+    return Rendering(
+        name=name, ours=answer.turn.prompt, error=own.error if own else "", counts=(read, own.tokens if own else 0)
+    )
 
 
 def _body(task: Task) -> dict[str, Any]:
@@ -226,19 +272,38 @@ async def _bound(engine: Backend, found: Evidence, asked: Sequence[Task], until:
 async def _served(engine: HttpEngine, found: Evidence, clear: Sequence[Answer], until: float) -> None:
     """Send the requests of answers with calls to the engine's own endpoint."""
     for answer in clear:
-        if time.monotonic() < until:
-            found.served.append(await _own_answer(engine, answer))
+        if time.monotonic() < until and (own := await _own_answer(engine, answer)):
+            found.served.append(own)
 
 
-async def _own_answer(engine: HttpEngine, answer: Answer) -> Served:
+async def _own_answer(engine: HttpEngine, answer: Answer) -> Served | None:
+    """Return the answer of the engine's own endpoint to a request; None if it has no endpoint."""
     limits = {"temperature": 0, "max_tokens": answer.limit}
     try:
         said = await engine.chat({**_body(answer.task), **limits})
-        message = said.listed("choices")[0].get("message") or {}
+        choice = said.listed("choices")[0]
+        message = choice.get("message") or {}
         calls = [(it["function"]["name"], it["function"]["arguments"]) for it in message.get("tool_calls") or ()]
+        defect = _defect(choice, message, answer)
     except EngineError as error:
-        return Served(answer=answer, error=f"{error.status or ''} {error.message}".strip())
+        return None if error.status in _ABSENT else Served(answer=answer, error=error.message)
     except (IndexError, KeyError, TypeError, AttributeError):
         return Served(answer=answer, error="the response isn't a chat completion")
     read, generated = (said.number("usage", f"{kind}_tokens") for kind in ("prompt", "completion"))
-    return Served(answer=answer, calls=calls, tokens=read, generated=generated)
+    return Served(answer=answer, calls=calls, defect=defect, tokens=read, generated=generated)
+
+
+def _defect(choice: Mapping[str, Any], message: Mapping[str, Any], answer: Answer) -> str:
+    """Return the defect in the form of a message, or "" if clients can use it."""
+    calls, format = message.get("tool_calls") or (), answer.turn.format
+    ids, content = [call.get("id") for call in calls], str(message.get("content") or "")
+    markers = [text for text in (*format.tools.markers[:2], format.reasoning.end) if text.strip()]
+    left = next((text.strip() for text in markers if text.strip() in content), "")
+    defects = {
+        "the arguments aren't text": any(not isinstance(call["function"]["arguments"], str) for call in calls),
+        "a call has no id": not all(ids),
+        "two calls have the same id": len(set(map(str, ids))) < len(ids),
+        "the finish reason of calls is 'stop'": bool(calls) and choice.get("finish_reason") == "stop",
+        f"the content has the marker {left!r}": bool(left),
+    }
+    return next((name for name, found in defects.items() if found), "")

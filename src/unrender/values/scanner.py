@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
+from unrender.values import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.finder import JSON_STRING, Finder, end_of
 from unrender.values.json_fast_path import (
     COLON,
@@ -39,7 +40,6 @@ from unrender.values.json_text import (
     may_be_word,
     read_escape,
 )
-from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 
 _REPEATED = 24
 """Maximum length of cached chunks, which are a few tokens long and often recur in the same place."""

@@ -23,9 +23,8 @@ from itertools import dropwhile, takewhile
 from unrender.format import Part, Slot
 from unrender.format.parts import Skeleton, text_of
 from unrender.limits import MAX_BLANK, MAX_NAME, MAX_OPTIONS, MAX_PARSED_DEPTH
-from unrender.values.declared import NO_NAMES, OddNames
-from unrender.values.finder import Finder, end_of
-from unrender.values.resumable import Resumable
+from unrender.values import Resumable
+from unrender.values.finder import NO_NAMES, Finder, OddNames, end_of
 
 _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from probe_templates import TAGS, probed
+from probed_server import REFUSED
 from serving import TEMPLATES
 
 from unrender import ChatTemplate
@@ -69,6 +70,27 @@ def in_texts(calls: Sequence[Any]) -> list[Any]:
     return [(name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls]
 
 
+def with_objects(match: re.Match[str]) -> str:
+    """Return arguments as an object instead of text."""
+    return '"arguments": ' + str(json.loads(f'"{match[1]}"'))
+
+
+def without_roles(role: str) -> Callable[[Any], Any]:
+    """Return a server's function that drops the messages of a role."""
+    return lambda body: {**body, "messages": [it for it in body["messages"] if it["role"] != role]}
+
+
+def late() -> Callable[[str, Task, int], str]:
+    """Return a server that answers each request with the answer to the one before."""
+    answers = ["I can say that."]
+
+    def writes(text: str, *_: object) -> str:
+        answers.append(text)
+        return answers[-2]
+
+    return writes
+
+
 FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("other-template", {"own_template": loaded(TAGS.replace("Tools:", "You may call tools:"))}),
     ("other-template", {"renders": lambda prompt: re.sub(r'\{"type".*\n', "", prompt)}),
@@ -76,18 +98,32 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("other-template", {"renders": lambda prompt: prompt.replace("<think>\n\n</think>\n\n", "")}),
     ("other-template", {"kind": "vllm", "renders": lambda prompt: prompt.replace("system\n", "system\nBe nice.")}),
     ("other-template", {"kind": "openai", "renders": lambda prompt: prompt.replace("system", "system: be nice")}),
+    ("other-template", {"asks": lambda body: {**body, "messages": body["messages"][:1]}}),
+    ("other-template", {"asks": without_roles("tool"), "hides_prompts": True}),
+    ("other-template", {"asks": without_roles("system"), "kind": "openai"}),
+    ("other-template", {"asks": lambda body: {**body, "tools": body.get("tools", [])[::-1]}}),
+    ("other-template", {"asks": lambda body: {**body, "chat_template_kwargs": {}}, "kind": "sglang"}),
+    ("begin-token-doubled", {"renders": lambda prompt: "<s>" + prompt}),
+    ("begin-token-doubled", {"renders": lambda prompt: "<s>" + prompt, "kind": "openai"}),
     ("begin-token-doubled", {"bos": True}),
     ("begin-token-doubled", {"kind": "vllm", "bos": True}),
     ("prompt-changed", {"reads": lambda prompt: prompt.replace("Tools:", "Be nice to everybody. Tools:")}),
     ("prompt-changed", {"reads": lambda prompt: re.sub(r"Tools:.*?</tool_call>", "", prompt, flags=re.DOTALL)}),
+    ("prompt-changed", {"reads": str.rstrip}),
+    ("prompt-changed", {"kind": "openai", "reads": str.rstrip}),
+    ("prompt-changed", {"kind": "openai", "reads": lambda prompt: "Always answer politely. " + prompt}),
     ("context-too-short", {"context": 1000}),
     ("context-too-short", {"kind": "vllm", "context": 1500}),
     ("context-too-short", {"kind": "openai", "context": 1500}),
     ("context-too-short", {"reads": lambda prompt: prompt[-3000:]}),
+    ("context-too-short", {"kind": "openai", "reads": lambda prompt: prompt[-6000:]}),
+    ("engine-fails", {"responds": lambda _: REFUSED | {"error": {"message": "only streaming is supported"}}}),
     ("engine-fails", {"fails": lambda _, task: "tool results aren't supported" * (task.wish == "result")}),
     ("engine-fails", {"fails": lambda _, task: "internal error" * (task.count > 5)}),
     ("prompt-echoed", {"echoes": True}),
     ("stale-answers", {"writes": lambda *_: CALL}),
+    ("stale-answers", {"writes": late()}),
+    ("stale-answers", {"kind": "openai", "writes": lambda text, task, _: CALL if task.count > 5 else text}),
     ("special-tokens-stripped", {"sends": without_markers}),
     ("special-tokens-stripped", {"kind": "openai", "sends": without_markers}),
     ("special-tokens-stripped", {"kind": "ollama", "sends": without_markers}),
@@ -100,14 +136,30 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("text-altered", {"sends": lambda text: text.encode("ascii", "ignore").decode()}),
     ("text-altered", {"sends": lambda text: re.sub(" +", " ", text)}),
     ("text-altered", {"kind": "openai", "sends": lambda text: text.replace('"', '\\"')}),
+    ("text-altered", {"sends": lambda text: f"AI: {text}"}),
+    ("special-tokens-stripped", {"sends": lambda text: re.sub(r"</?think>", "", text)}),
+    ("text-altered", {"sends": str.strip}),
+    ("text-altered", {"sends": str.upper}),
+    ("text-altered", {"sends": lambda text: re.sub(r"\d", "*", text)}),
+    ("text-altered", {"frames": lambda frames: [frame for frame in frames for _ in range(2)]}),
+    ("text-altered", {"kind": "openai", "frames": lambda frames: [frame for frame in frames for _ in range(2)]}),
+    ("text-altered", {"kind": "openai", "sends": str.lower}),
+    ("text-altered", {"kind": "openai", "sends": lambda text: f"{text}\n\nSent by a proxy."}),
+    ("text-altered", {"kind": "openai", "sends": lambda text: re.sub(r'"(.*?)"', "“\\1”", text)}),
+    ("text-altered", {"kind": "ollama", "sends": lambda text: text.replace(" ", "Ġ").replace("\n", "Ċ")}),
+    ("cut-inside-calls", {"stop": ["\n"]}),
     ("cut-inside-calls", {"stop": ["}\n"]}),
     ("cut-inside-calls", {"stop": ['"arguments"']}),
     ("cut-inside-calls", {"kind": "sglang", "stop": ["\n</tool"]}),
     ("token-limit", {"limit": 16}),
     ("token-limit", {"kind": "sglang", "limit": 20}),
+    ("token-limit", {"ignores_limit": True, "writes": lambda text, task, _: text + " and so on" * 20 * (task.name == "free")}),
+    ("runs-on", {"writes": lambda text, *_: text + "!" * 2000}),
     ("runs-on", {"stops": False, "writes": lambda text, *_: f"{text}<|im_end|>\n<|im_start|>user\nThanks."}),
     ("grammar-ignored", {"grammars": False}),
     ("grammar-ignored", {"kind": "vllm", "grammars": False}),
+    ("grammar-ignored", {"bound": lambda _: "I can't."}),
+    ("empty-answers", {"writes": every(8, lambda _: "")}),
     ("empty-answers", {"writes": lambda *_: ""}),
     ("other-syntax", {"writes": rewritten(fenced)}),
     ("other-syntax", {"writes": rewritten(tagged)}),
@@ -118,6 +170,9 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("own-parser", {"parses": lambda _calls: ()}),
     ("own-parser", {"parses": lambda calls: calls[:1]}),
     ("own-parser", {"parses": in_texts}),
+    ("own-parser", {"parses": lambda calls: [(name, given, "") for name, given, _ in calls]}),
+    ("own-parser", {"parses": lambda calls: [(f"functions.{name}", given, id) for name, given, id in calls]}),
+    ("own-parser", {"responds": lambda response: json.loads(re.sub(r'"arguments": "(.*?})"', with_objects, json.dumps(response)))}),
     ("thinking-matters", {"writes": lambda text, task, _: text if "Let me" in text or task.name == "free" else "No."}),
     ("breaks-with-tools", {"writes": lambda text, task, _: "No." if task.count > 5 and task.wanted else text}),
     ("calls-missing", {"writes": lambda text, task, number: "I can't." if number % 2 and task.wanted else text}),
@@ -143,6 +198,21 @@ def test_planted_faults_are_named(name: str, server: dict[str, Any]) -> None:
     assert not report.ok
 
 
+def joined(frames: list[Any], size: int) -> list[Any]:
+    """Return the events of a stream in which each event has several tokens."""
+    made = []
+    for at in range(0, len(frames), size):
+        texts = [
+            frame["content"] if "content" in frame else frame["choices"][0]["text"] for frame in frames[at : at + size]
+        ]
+        first = frames[at]
+        text = "".join(texts)
+        made.append(
+            {**first, "content": text} if "content" in first else {"choices": [{**first["choices"][0], "text": text}]}
+        )
+    return made
+
+
 HEALTHY: list[dict[str, Any]] = [
     {},
     {"kind": "vllm"},
@@ -151,7 +221,12 @@ HEALTHY: list[dict[str, Any]] = [
     {"kind": "ollama"},
     {"hides_prompts": True},
     {"kind": "sglang", "counts": False},
+    {"frames": lambda frames: joined(frames, 1000)},
+    {"kind": "openai", "frames": lambda frames: joined(frames, 1000)},
+    {"kind": "openai", "frames": lambda frames: joined(frames, 6)},
+    {"kind": "openai", "template": loaded(TAGS.replace("{{ bos_token }}", "")), "bos": True},
     {"context": 8192},
+    {"kind": "vllm", "shows_end": True},
     {"writes": every(11, lambda text: text.replace("clear", "sunny"))},
     {"writes": lambda text, *_: text.replace("I can say that.", "Write `get_weather` to call it.\n```json\n{}\n```")},
 ]

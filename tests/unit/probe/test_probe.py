@@ -19,7 +19,7 @@ from serving import TEMPLATES
 
 from unrender import ChatTemplate
 from unrender.format import Format
-from unrender.gateway.backends.backend import EngineError, Sampler
+from unrender.gateway.backends import EngineError, Sampler
 from unrender.probe import connected, page, probe, probe_engine
 from unrender.probe.report import ProbeReport
 

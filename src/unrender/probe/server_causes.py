@@ -1,0 +1,416 @@
+"""Finds the causes that lie in the server: what it does to prompts, to texts and to grammars.
+
+Rules: each function returns the evidence for one cause, or "". A difference counts if no healthy engine shows it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from os.path import commonprefix
+
+from unrender.probe.answers import Answer, Kind
+from unrender.probe.evidence import Evidence
+from unrender.probe.tasks import COUNTS
+
+FEW = 2
+"""Minimum number of answers that show a cause."""
+_MANY = 7
+"""Minimum number of answers without exception that show a cause."""
+SHARE = 0.2
+"""Minimum share of the answers that show a weakness of the model."""
+_SHOWN = 40
+"""Maximum number of characters that are quoted."""
+
+
+def count_of(answers: Iterable[Answer], among: Sequence[Answer], more: str = "") -> str:
+    """Return how many of the answers these are, as text."""
+    return f"{len(list(answers))} of {len(among)} answers{more}"
+
+
+def wanting(found: Evidence) -> list[Answer]:
+    """Return the answers that should contain calls, without errors."""
+    return [answer for answer in found.answers if answer.task.wanted and not answer.error]
+
+
+def of_kind(answers: Iterable[Answer], *kinds: Kind) -> list[Answer]:
+    """Return the answers of these kinds."""
+    return [answer for answer in answers if answer.kind in kinds]
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return " and ".join(map(str, counts))
+
+
+def quoted(text: str) -> str:
+    """Return a quotation of the start of a text."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+# Prompts.
+
+
+def _is_too_long(answer: Answer) -> bool:
+    return _is_context(answer.error) and answer.status != 429
+
+
+def _is_context(error: str) -> bool:
+    return any(word in error.casefold() for word in ("context", "too long", "maximum", "exceed"))
+
+
+def _engine_fails(found: Evidence) -> str:
+    failed = [answer for answer in found.answers if answer.error and not _is_too_long(answer)]
+    if len(failed) < FEW:
+        errors = [it.error for it in found.renderings] + [it.error for it in found.served]
+        errors = [error for error in errors if error and not _is_context(error)]
+        return f"its own endpoints reject {len(errors)} requests, e.g. {quoted(errors[0])}" if errors else ""
+    error, times = Counter(answer.error for answer in failed).most_common(1)[0]
+    return f"{count_of(failed, found.answers)} are errors, {times} of them {quoted(error)}"
+
+
+def _context_too_short(found: Evidence) -> str:
+    refused = [answer for answer in found.answers if answer.error and _is_too_long(answer)]
+    if refused:
+        counts = sorted({answer.task.count for answer in refused})
+        size = f" of {found.context} tokens" if found.context else ""
+        return f"requests with {_listed(counts)} tools don't fit into the context{size}: {quoted(refused[0].error)}"
+    if _stale_answers(found):
+        return ""
+    cut = [answer for answer in found.answers if _lost(answer) > FEW]
+    whole = [answer for answer in found.answers if _read(answer) and abs(_lost(answer)) <= FEW]
+    # Only long prompts are cut, so every prompt that is read completely is shorter than what is read of them.
+    if not cut or not whole or max(map(_sent, whole)) > min(map(_read, cut)) + FEW:
+        return _cut_by_length(found)
+    worst = max(cut, key=_lost)
+    return f"the engine read {_read(worst)} of the {_sent(worst)} tokens of a prompt with {worst.task.count} tools"
+
+
+def _cut_by_length(found: Evidence) -> str:
+    """Compare prompts by their characters for each token, for engines that can't count. The tools in all of them are written alike."""
+    groups = [
+        [it for it in found.answers if it.task.count == count and _read(it) and not _sent(it)] for count in COUNTS[1:]
+    ]
+    sizes = [(len(it.turn.prompt) / _read(it), it) for group in groups if (it := min(group, key=_read, default=None))]
+    # Some engines don't count the tokens in their cache, so that requests of the same length have different counts.
+    even = all(max(map(_read, group)) < 1.5 * min(map(_read, group)) for group in groups if group)
+    if len(sizes) < FEW or not even or sizes[-1][0] < 1.4 * sizes[0][0]:
+        return ""
+    first, last = sizes[0][1], sizes[-1][1]
+    prompts = [
+        f"{_read(it)} tokens of {len(it.turn.prompt)} characters with {it.task.count} tools" for it in (first, last)
+    ]
+    return f"the engine read {prompts[0]}, but only {prompts[1]}"
+
+
+def _sent(answer: Answer) -> int:
+    return answer.sent or 0
+
+
+def _read(answer: Answer) -> int:
+    return (answer.usage.prompt_tokens or 0) if answer.usage else 0
+
+
+def _lost(answer: Answer) -> int:
+    """Return the number of tokens in the prompt that the engine didn't read; negative if it read more; 0 if unknown."""
+    return _sent(answer) - _read(answer) if _sent(answer) and _read(answer) else 0
+
+
+def _prompt_changed(found: Evidence) -> str:
+    if found.touched:
+        return found.touched
+    known = [answer for answer in found.answers if _sent(answer) and _read(answer)]
+    odd = [answer for answer in known if abs(_lost(answer)) > FEW]
+    # An engine that adds a begin-of-text token which the template lacks reads one token more in each prompt.
+    if len(known) > _MANY and min(map(_lost, known)) > 0:
+        odd = known
+    if len(odd) < FEW or _stale_answers(found) or _context_too_short(found):
+        return ""
+    return f"in {count_of(odd, found.answers)}, e.g. {_read(odd[0])} tokens instead of {_sent(odd[0])}"
+
+
+def _begin_token_doubled(found: Evidence) -> str:
+    if found.doubled:
+        return "the engine counts one token more than the prompt has, although the prompt begins with the token"
+    bos, shifts = found.template._with_tools.bos_token, _shifts(found)
+    if not bos or _stale_answers(found):
+        return ""
+    if found.renderings and all(it.theirs == bos + it.ours for it in found.renderings):
+        return f"the server's own prompt begins with {quoted(found.renderings[0].theirs or '')} after the token"
+    if {1} == {*shifts} or {-1} == {*shifts}:
+        less, more = (
+            ("the prompt has", "its own endpoint") if shifts[0] > 0 else ("its own endpoint reads", "the engine")
+        )
+        return f"{more} reads one token more than {less} in each of {len(shifts)} requests"
+    return ""
+
+
+def _shifts(found: Evidence) -> list[int]:
+    """Return the numbers of tokens that the server's own endpoint reads in addition to the prompt."""
+    counts = [it.counts for it in found.renderings] + [(_read(it.answer), it.tokens) for it in found.served]
+    return [theirs - ours for ours, theirs in counts if ours and theirs]
+
+
+def _other_template(found: Evidence) -> str:
+    shifts = {*_shifts(found)}
+    if _stale_answers(found) or _begin_token_doubled(found):
+        return ""
+    shown = [it for it in found.renderings if it.theirs is not None]
+    differing = [it for it in shown if it.theirs != it.ours]
+    if differing:
+        rendering = differing[0]
+        where = f"{len(differing)} of {len(shown)} conversations differ; the one {rendering.name}"
+        ours, theirs, at = _difference(rendering.ours, rendering.theirs or "")
+        return f"{where} at character {at}: {theirs} instead of {ours}"
+    # A single token in each request may be a begin-of-text token that the template lacks.
+    if (len(shifts) == 1 and abs(min(shifts)) < FEW) or not any(shifts):
+        return ""
+    worst = max(found.renderings, key=lambda it: abs(it.counts[1] - it.counts[0]) * all(it.counts), default=None)
+    if worst and all(worst.counts) and worst.counts[0] != worst.counts[1]:
+        return f"the conversation {worst.name} has {worst.counts[1]} tokens instead of {worst.counts[0]}"
+    return f"requests have up to {max(map(abs, shifts))} tokens more or less than the prompt"
+
+
+def _difference(sent: str, came: str) -> tuple[str, str, int]:
+    """Return where two texts begin to differ: quotations of both, and the position."""
+    at = len(commonprefix([sent, came]))
+    return quoted(sent[at:]), quoted(came[at:]), at
+
+
+def _prompt_echoed(found: Evidence) -> str:
+    echoed = [answer for answer in found.answers if answer.turn.prompt[-2 * _SHOWN :] in answer.text]
+    return f"in {count_of(echoed, found.answers)}" if len(echoed) >= FEW else ""
+
+
+def _stale_answers(found: Evidence) -> str:
+    late = [
+        new for old, new in pairwise(found.answers)
+        if old.task.wanted and old.task.name != new.task.name and old.task.right(new.calls) and not new.right
+    ]  # fmt: skip
+    if len(late) > max(_MANY, len(found.answers) / 3):
+        return f"{count_of(late, found.answers)} have the calls of the request before"
+    for count in COUNTS:
+        answers = [it for it in found.answers if it.task.count == count and it.text.strip() and not is_missing(it)]
+        called = [answer for answer in answers if answer.calls]
+        # A real model doesn't give four tasks the same call, or thanks and questions the same text as tasks.
+        for same in (called, answers if len(answers) > _MANY else []):
+            asked = {it.task.name for it in same}
+            if len({it.text for it in same}) == 1 and len(asked) >= 4 and len(same[0].text) > _SHOWN / 2:
+                return f"the answers to {len(asked)} different tasks with {count} tools are {quoted(same[0].text)}"
+    return ""
+
+
+# Text.
+
+
+def _special_tokens_stripped(found: Evidence) -> str:
+    if found.forced:
+        sent, came = found.forced
+        lost = [token for token in found.template.format.preserved_tokens if token in sent and token not in came]
+        stripped = lost and not sent.startswith(came) and _without(sent, lost).split() == came.split()
+        return f"a grammar enforced {quoted(sent.strip())}, and {quoted(came.strip())} arrived" if stripped else ""
+    bare = [answer for answer in wanting(found) if "special-tokens-stripped" in answer.hints]
+    gone = [answer for answer in bare if (answer.unseen or 0) >= FEW]
+    if len(gone) < FEW or len(gone) * 2 < len(bare) or len(bare) * 2 < len(wanting(found)):
+        return ""
+    more = f", and the engine generated {_median(gone)} more tokens than their text has"
+    return count_of(bare, wanting(found), f" lack the markers of calls{more}")
+
+
+def _without(text: str, tokens: Iterable[str]) -> str:
+    for token in tokens:
+        text = text.replace(token, "")
+    return text
+
+
+def _median(answers: Iterable[Answer]) -> int:
+    return round(statistics.median(answer.unseen or 0 for answer in answers))
+
+
+def tokens_of(answer: Answer) -> int:
+    """Return the number of generated tokens; 0 if unknown."""
+    return (answer.usage.completion_tokens or 0) if answer.usage else 0
+
+
+def is_missing(answer: Answer) -> bool:
+    """Return whether a part of the generated tokens didn't arrive."""
+    return (answer.unseen or 0) > max(4, tokens_of(answer) / 6)
+
+
+def _text_removed(found: Evidence) -> str:
+    gone = list(filter(is_missing, found.answers))
+    if len(gone) < FEW or _special_tokens_stripped(found) or _changed(found):
+        return ""
+    return f"in {count_of(gone, found.answers)}, {_median(gone)} generated tokens (median) aren't in the text"
+
+
+def cut_short(found: Evidence) -> list[Answer]:
+    """Return the calls that end too early although neither the model nor the token limit ended them."""
+    broken = [answer for answer in of_kind(wanting(found), "broken", "silent", "repaired") if answer.finish == "stop"]
+    other = {"reasoning-not-closed", "special-tokens-stripped"}
+    shown = [answer for answer in broken if answer.text and not answer.altered and not other & answer.hints.keys()]
+    cut = [answer for answer in shown if ("truncated" in answer.hints or answer.expected) and not _has_end(answer)]
+    ends = Counter(answer.expected for answer in cut)
+    place, times = ends.most_common(1)[0] if ends else ("", 0)
+    enough = times > FEW and times * 2 >= len(wanting(found))
+    return [answer for answer in cut if answer.expected == place] if enough else []
+
+
+def _has_end(answer: Answer) -> bool:
+    ends = [end.strip() for end in answer.turn.format.tools.markers[2:] if end.strip()]
+    return answer.text.rstrip().endswith(tuple(ends))
+
+
+def _cut_inside_calls(found: Evidence) -> str:
+    cut, (sent, came) = cut_short(found), found.forced or ("", "")
+    if not sent.startswith(came):
+        return ""
+    if sent.rstrip() != came.rstrip() and not _empty_answers(found):
+        return f"a grammar enforced {quoted(sent.strip())}, and the answer ended before {quoted(sent[len(came) :])}"
+    if not cut or is_missing(cut[0]):
+        return ""
+    return count_of(
+        cut,
+        wanting(found),
+        f" end inside a call, where {cut[0].expected} is due, e.g. {quoted(cut[0].text[-_SHOWN:])}",
+    )
+
+
+def _token_limit(found: Evidence) -> str:
+    short = [
+        answer for answer in (*found.answers, *found.bound)
+        if answer.finish == "length" and answer.usage and tokens_of(answer) < answer.limit
+    ]  # fmt: skip
+    over = [answer for answer in (*found.answers, *found.repeats) if tokens_of(answer) > answer.limit + FEW]
+    if len(over) >= FEW:
+        return f"{len(over)} answers have up to {max(map(tokens_of, over))} tokens; the request allowed {over[0].limit}"
+    if len(short) < FEW or _context_too_short(found):
+        return ""
+    most = max(map(tokens_of, short))
+    return f"{len(short)} answers end after at most {most} tokens; the request allowed {short[0].limit}"
+
+
+def _runs_on(found: Evidence) -> str:
+    over = [answer for answer in found.answers if "text-after-end" in answer.hints]
+    if len(over) >= FEW:
+        return f"{count_of(over, found.answers)}: {over[0].hints['text-after-end']}"
+    calling = wanting(found)
+    endless = [it for it in calling if it.finish == "length" and "reasoning-not-closed" not in it.hints]
+    if len(endless) <= max(FEW, len(calling) * SHARE) or _token_limit(found):
+        return ""
+    return f"{count_of(endless, calling)} reach the limit of {endless[0].limit} tokens, e.g. with {quoted(endless[0].text[-_SHOWN:])}"
+
+
+_CHANGES: Mapping[str, Callable[[str], str]] = {
+    "case": str.casefold,
+    "whitespace at the ends": str.strip,
+    "whitespace": lambda text: "".join(text.split()),
+    "characters that aren't ASCII": lambda text: "".join(filter(str.isascii, text)),
+    "accents": lambda text: unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode(),
+    "punctuation": lambda text: "".join(filter(str.isalnum, text)),
+}
+"""Parts of a text that careless servers change, each with a function that removes the part."""
+
+
+def _text_altered(found: Evidence) -> str:
+    if found.forced is None or _special_tokens_stripped(found):
+        return _changed(found)
+    sent, came = found.forced
+    explained = _text_removed(found) or sent.startswith(came)
+    ours, theirs, at = _difference(sent, came)
+    other = (
+        "" if explained else f"a grammar enforced text, and at its character {at}, {theirs} arrived instead of {ours}"
+    )
+    return _changed(found) or other
+
+
+def _changed(found: Evidence) -> str:
+    """Return the evidence for a known change of the text."""
+    altered = [answer for answer in found.answers if answer.altered]
+    if len(altered) >= FEW:
+        return f"{count_of(altered, found.answers)} contain {altered[0].altered}"
+    halves = [answer for answer in found.answers if "\ufffd" in answer.text]
+    if len(halves) >= FEW:
+        return f"{count_of(halves, found.answers)} contain U+FFFD, the sign of broken characters"
+    sent, came = found.forced or ("", "")
+    for name, removed in _CHANGES.items() if sent != came and not _special_tokens_stripped(found) else ():
+        if removed(sent) == removed(came) != "":
+            ours, theirs, _ = _difference(sent, came)
+            return f"a grammar enforced {ours}, and {theirs} arrived: changed {name}"
+    return _same_in_all(found)
+
+
+def _same_in_all(found: Evidence) -> str:
+    """Return the evidence for a case or for text that all answers share."""
+    ended = [it for it in found.answers if _said(it) and it.finish == "stop" and "text-after-end" not in it.hints]
+    # Reasoning may always begin with the same words.
+    plain = [it for it in ended if it.turn.thinking is False or not it.turn.format.reasoning.end]
+    texts = list(map(_said, ended))
+    if len(texts) <= _MANY:
+        return ""
+    for name, holds in {"upper-case": str.islower, "lower-case": str.isupper}.items():
+        if holds("".join(texts)):
+            return f"none of {len(texts)} answers has a {name} letter"
+    shared = {
+        "end": (commonprefix([text[::-1] for text in texts])[::-1], ended),
+        "begin": (commonprefix(list(map(_said, plain))), plain),
+    }
+    for name, (text, answers) in shared.items():
+        if len(text) > FEW and any(it.calls for it in answers) and of_kind(answers, "text"):
+            return f"all answers {name} with {quoted(text)}, with and without calls"
+    return ""
+
+
+def _said(answer: Answer) -> str:
+    """Return an answer without white space and the end of the turn, which some engines send."""
+    ends = answer.turn.format.turn.all_ends
+    return next((text for end in ends if (text := answer.text.removesuffix(end)) != answer.text), answer.text).strip()
+
+
+def _grammar_ignored(found: Evidence) -> str:
+    if found.grammar is False:
+        return "the engine gave a free answer where a grammar allowed a single word"
+    rejected = [answer for answer in found.bound if answer.error and not _is_too_long(answer)]
+    if len(rejected) >= FEW:
+        return f"{count_of(rejected, found.bound)} under a grammar are errors, e.g. {quoted(rejected[0].error)}"
+    called = [it.task for it in of_kind(found.answers, "own", "repaired")]
+    free = [
+        it
+        for it in found.bound
+        if it.kind in ("other", "silent", "broken") and it.finish == "stop" and it.task in called
+    ]
+    lost = _special_tokens_stripped(found) or _text_altered(found) or _text_removed(found) or _cut_inside_calls(found)
+    if len(free) < FEW or lost:
+        return ""
+    return f"{count_of(free, found.bound)} aren't the call that a grammar enforced, e.g. {quoted(free[0].text)}"
+
+
+def _empty_answers(found: Evidence) -> str:
+    empty = [
+        answer for answer in found.answers if not answer.error and not answer.text.strip() and not is_missing(answer)
+    ]
+    wanted = [answer for answer in empty if answer.task.wanted]
+    enough = len(wanted) > FEW or len(empty) > max(FEW, len(found.answers) * SHARE)
+    return f"{count_of(empty, found.answers)} are empty" if enough else ""
+
+
+SERVER_CAUSES: Mapping[str, Callable[[Evidence], str]] = {
+    "engine-fails": _engine_fails,
+    "context-too-short": _context_too_short,
+    "prompt-changed": _prompt_changed,
+    "begin-token-doubled": _begin_token_doubled,
+    "other-template": _other_template,
+    "prompt-echoed": _prompt_echoed,
+    "stale-answers": _stale_answers,
+    "special-tokens-stripped": _special_tokens_stripped,
+    "text-removed": _text_removed,
+    "text-altered": _text_altered,
+    "cut-inside-calls": _cut_inside_calls,
+    "token-limit": _token_limit,
+    "runs-on": _runs_on,
+    "grammar-ignored": _grammar_ignored,
+    "empty-answers": _empty_answers,
+}
+"""The function for each cause in the server, by name."""
