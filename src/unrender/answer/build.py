@@ -29,9 +29,18 @@ from unrender.answer import (
 )
 from unrender.answer.follow import call_signs
 from unrender.cache import kept
-from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
+from unrender.format import (
+    CallSyntax,
+    Content,
+    ContentMode,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    TurnTexts,
+    literal_texts,
+)
 from unrender.format.parts import text_of
-from unrender.format.tokens import literal_texts
 from unrender.messages import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
