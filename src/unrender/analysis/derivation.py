@@ -23,8 +23,7 @@ from unrender.analysis.ask.answers import (
     render_variants,
     render_written,
 )
-from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.refusals import find_refusals, find_tools_wanted
+from unrender.analysis.ask.discovery import discover, find_refusals, find_tools_wanted
 from unrender.analysis.completion import calls_are_refuted, complete, find_doubts, find_example, with_headers
 from unrender.analysis.evidence import collect_evidence, tell
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, find_tools

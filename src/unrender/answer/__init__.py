@@ -149,6 +149,28 @@ def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
     return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A marker at which a run of calls may start."""
+
+    opener: str
+    lead: str
+    markers: tuple[Marker, ...] = ()
+    """The markers to read before the call."""
+    inside: bool = False
+    """True if the call's own start marker is one of `markers`, or is missing."""
+    loose: bool = False
+    """True if the run starts without its outermost marker."""
+    empty: bool = False
+    """True if `markers` form an empty call or section, which is dropped."""
+    strong: bool = False
+    """True if the marker doesn't occur in prose. Such a marker is reported if no call follows."""
+    alone: bool = True
+    """True if the marker identifies a call without a tool name."""
+    weak: bool = False
+    """True if the marker is a bracket, which also occurs in prose and code."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningPart(nodes.AnswerPart):
     """Reasoning between markers. If there is no start marker, reasoning starts in the prompt."""

@@ -17,6 +17,7 @@ from unrender.answer import (
     ArgumentsPart,
     Calls,
     Marker,
+    Opening,
     is_distinctive,
     is_sign,
     literal_of,
@@ -51,28 +52,6 @@ _OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
 """Matches the start of a JSON object that is a call. The name may be the value of the object's first field, or the first key."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
 """Words that may separate the start marker of a call from the tool name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """A marker at which a run of calls may start."""
-
-    opener: str
-    lead: str
-    markers: tuple[Marker, ...] = ()
-    """The markers to read before the call."""
-    inside: bool = False
-    """True if the call's own start marker is one of `markers`, or is missing."""
-    loose: bool = False
-    """True if the run starts without its outermost marker."""
-    empty: bool = False
-    """True if `markers` form an empty call or section, which is dropped."""
-    strong: bool = False
-    """True if the marker doesn't occur in prose. Such a marker is reported if no call follows."""
-    alone: bool = True
-    """True if the marker identifies a call without a tool name."""
-    weak: bool = False
-    """True if the marker is a bracket, which also occurs in prose and code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ batch_command = CommandGroup(
             "grammar": "answers",
         },
         "Answers": {**dict.fromkeys(("preview", "parse", "explain"), "answers"), "batch": "commands"},
-        "Serving": {**dict.fromkeys(("serve", "playground"), "serving"), "probe": "probing"},
+        "Serving": dict.fromkeys(("serve", "playground", "probe"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )

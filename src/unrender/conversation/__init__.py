@@ -11,8 +11,8 @@ Start with `preparation`, which uses the other modules once for each request:
 - `adapt` converts messages to the dicts that the template expects.
 - `transcript` runs these steps to render prompts and training masks.
 - `variables` sets the template's variables, e.g. for thinking and documents.
-- `markers` finds the template's markers in texts of the request, and `pieces` attributes each part of a prompt. Both use `bodies`, which
-  visits each text.
+- `markers` finds the template's markers in texts of the request, and `pieces` visits each text, and attributes each part of a
+  prompt.
 
 This module defines the capabilities of a template, which analysis determines with probes, and on which rendering depends.
 

@@ -18,10 +18,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from unrender.cache import SHARED
 from unrender.conversation import Capabilities, shape_context
-from unrender.conversation.bodies import Owner
 from unrender.conversation.messages import Conversation, Said, SaidCall, object_of
 from unrender.conversation.offer import Plan
-from unrender.conversation.pieces import RenderedConversation
+from unrender.conversation.pieces import Owner, RenderedConversation
 from unrender.conversation.transcript import SharedTime, Writer
 from unrender.conversation.variables import TemplateKwargs
 from unrender.errors import RequestError

@@ -45,7 +45,7 @@ from unrender.lint.conversations import (
 from unrender.proof.split import common_prefix
 from unrender.rendering import Rendering
 from unrender.signatures import checked, did_you_mean, nearest
-from unrender.verify.forgery import kinds_with
+from unrender.verify.hostile import kinds_with
 
 
 class Severity(StrEnum):

@@ -565,34 +565,3 @@ class Machine(Resumable):
         call.arguments.append(text)
         if call.begun:
             self.events.append(ArgumentsText(self.calls - 1, text))
-
-
-@dataclass(slots=True, eq=False)
-class Code:
-    """Collects instructions. `emit` and `reserve` return addresses."""
-
-    _instructions: list[Instruction | None] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self._instructions)
-
-    def emit(self, *instructions: Instruction) -> int:
-        """Append instructions, and return the address of the first one."""
-        at = len(self._instructions)
-        self._instructions.extend(instructions)
-        return at
-
-    def reserve(self) -> int:
-        """Reserve one address, which is filled by `put`."""
-        self._instructions.append(None)
-        return len(self._instructions) - 1
-
-    def put(self, at: int, instruction: Instruction) -> None:
-        """Fill a reserved address."""
-        self._instructions[at] = instruction
-
-    def finished(self) -> Program:
-        """Return the program. All reserved addresses must have been filled."""
-        done = tuple(instruction for instruction in self._instructions if instruction is not None)
-        assert len(done) == len(self._instructions)
-        return done

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from unrender.answer import TOKEN, Answer, Calls, ContentPart, Marker, ReasoningPart, holds_token
-from unrender.answer.views import CallView, Opening
+from unrender.answer import TOKEN, Answer, Calls, ContentPart, Marker, Opening, ReasoningPart, holds_token
+from unrender.answer.views import CallView
 from unrender.json_values import FrozenDict
 from unrender.machine.calls.call_reader import ReadCalls
 from unrender.machine.calls.tail import Addresses
@@ -32,7 +32,7 @@ from unrender.machine.instructions import (
     Unread,
     Unsure,
 )
-from unrender.machine.interpreter import Code, Instruction, Program
+from unrender.machine.interpreter import Instruction, Program
 from unrender.machine.thoughts import CloseThought, CloseUnopened, EndTurn, Mention, OpenThought
 from unrender.nodes import Role
 from unrender.values.finder import Finder, Flow
@@ -81,6 +81,15 @@ class _Entry:
     """Address of the code that reads a damaged call at this place. -1 if such calls aren't repaired."""
 
 
+class _Code(list[Instruction | None]):
+    """The instructions so far. None reserves an address."""
+
+    def emit(self, *instructions: Instruction | None) -> int:
+        """Append instructions, and return the address of the first one."""
+        self.extend(instructions)
+        return len(self) - len(instructions)
+
+
 class _Compiler:
     def __init__(self, answer: Answer) -> None:
         self.tree = answer
@@ -89,7 +98,7 @@ class _Compiler:
         self.alone = [part for part in calls if part.alone]
         """Calls that count only if they are the whole answer."""
         self.dropped = (*answer.ends, *answer.dropped)
-        self.code = Code()
+        self.code = _Code()
         self.opening: dict[str, int] = {}
         """Addresses for markers made of words. These markers are tried at the start of content."""
         self.begins = self.answer = self.ended = CONTENT_HUB
@@ -103,11 +112,11 @@ class _Compiler:
 
     def program(self) -> Program:
         # The hub for content has the same address in every program, so that parsing can start there if the prompt skips reasoning.
-        start = self.code.reserve()
+        start = self.code.emit(None)
         hub = self._hub(Role.CONTENT, Halt())
         assert hub.at == CONTENT_HUB
         opens_in_words = self._opens_in_words()
-        self.begins = self.answer = self.code.reserve() if opens_in_words else hub.at
+        self.begins = self.answer = self.code.emit(None) if opens_in_words else hub.at
         entries = [entry for calls in self.runs for entry in self._calls(calls)]
         unmarked = tuple(entry.target for entry in entries if not entry.opening.opener)
         if unmarked:
@@ -137,9 +146,11 @@ class _Compiler:
         if opens_in_words:
             longest_first = sorted(self.opening, key=len, reverse=True)
             tried = tuple(self.opening[core] for core in longest_first)
-            self.code.put(self.begins, Attempt(tried, hub.at, reported=False))
-        self.code.put(start, Jump(self._start(begin)))
-        return self.code.finished()
+            self.code[self.begins] = Attempt(tried, hub.at, reported=False)
+        self.code[start] = Jump(self._start(begin))
+        done = tuple(instruction for instruction in self.code if instruction is not None)
+        assert len(done) == len(self.code)
+        return done
 
     def _opens_in_words(self) -> bool:
         """Return whether words that aren't part of the content may precede the content."""
@@ -169,7 +180,7 @@ class _Compiler:
         return self.code.emit(Space(kept=True), Jump(target, thinks=True))
 
     def _hub(self, role: Role, halt: Halt) -> _Hub:
-        return _Hub(role, self.code.reserve(), self.code.emit(halt))
+        return _Hub(role, self.code.emit(None), self.code.emit(halt))
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
@@ -191,17 +202,14 @@ class _Compiler:
             table[variant] = self.code.emit(
                 Attempt(found, otherwise, reported, sealed, alone, at, hub.role, weak, on_line)
             )
-        self.code.put(
-            hub.at,
-            FreeText(
-                hub.role,
-                finder,
-                FrozenDict(table),
-                hub.end,
-                self.tree.trail,
-                Flow(finder.literals, last=self.tree.trail),
-                openers if hub.role is Role.CONTENT else (),
-            ),
+        self.code[hub.at] = FreeText(
+            hub.role,
+            finder,
+            FrozenDict(table),
+            hub.end,
+            self.tree.trail,
+            Flow(finder.literals, last=self.tree.trail),
+            openers if hub.role is Role.CONTENT else (),
         )
 
     @staticmethod
@@ -231,7 +239,7 @@ class _Compiler:
         """Emit the code for one run of calls. Yield the addresses at which the run may start."""
         view, code = CallView(calls, self.tree), self.code
         hub = self.begins
-        addresses = Addresses(hub, code.reserve(), code.reserve())
+        addresses = Addresses(hub, code.emit(None), code.emit(None))
         made: dict[ReadCalls, int] = {}
 
         def address(read: ReadCalls) -> int:
@@ -239,10 +247,10 @@ class _Compiler:
                 made[read] = code.emit(read)
             return made[read]
 
-        code.put(addresses.tail, ReadCalls(view, addresses, begin="tail"))
+        code[addresses.tail] = ReadCalls(view, addresses, begin="tail")
         call = address(ReadCalls(view, addresses))
         # If no other call follows, continue in the free text, which may contain other markers.
-        code.put(addresses.tried, Attempt((call,), hub, reported=False))
+        code[addresses.tried] = Attempt((call,), hub, reported=False)
         damaged = code.emit(ReadCalls(view, addresses, begin="damaged")) if view.mendable else -1
         openings = list(view.openings())
         for opening in openings:
@@ -530,7 +538,7 @@ class _Compiler:
     def _inner(self, hub: _Hub, thought: ReasoningPart, entries: list[_Entry]) -> _Hub:
         """Return the hub for the text of reasoning. Reasoning ends at its own end marker, or at a marker that can't be inside reasoning."""
         inner = _Hub(
-            Role.REASONING, self.code.reserve(), self.code.emit(CloseThought(), Halt(repr(thought.close.text)))
+            Role.REASONING, self.code.emit(None), self.code.emit(CloseThought(), Halt(repr(thought.close.text)))
         )
         self._closers(inner, thought)
         sealed = -1

@@ -43,7 +43,7 @@ from unrender.signatures import expected_one_of
 from unrender.training import assistant_mask
 from unrender.types import Trigger
 from unrender.verify import CHECKS, verify
-from unrender.verify.forgery import forged_text
+from unrender.verify.hostile import forged_text
 
 __all__ = ["QUESTIONS", "answer"]
 

@@ -16,7 +16,7 @@ from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
 from unrender.format.declared import declared_formats
 from unrender.gateway.answers.model import Findings, only
-from unrender.gateway.answers.model import probe_engine as try_engine
+from unrender.gateway.answers.model import find_features as try_engine
 from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.connection import HttpEngine

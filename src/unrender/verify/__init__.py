@@ -30,11 +30,11 @@ from unrender.proof import said_by, with_and_without_end
 from unrender.rendering import Template
 from unrender.signatures import checked
 from unrender.turn import Turn
-from unrender.verify.forgery import forgeries
 from unrender.verify.grammars import check_grammars
 from unrender.verify.hostile import (
     argument_names,
     empty_results,
+    forgeries,
     no_parameters,
     stops,
     stray_closers,

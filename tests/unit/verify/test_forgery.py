@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate
-from unrender.verify.forgery import TEXT_KINDS, forgeries, kinds_with
+from unrender.verify.hostile import TEXT_KINDS, forgeries, kinds_with
 from unrender.verify.verdicts import Report
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")

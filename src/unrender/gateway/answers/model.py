@@ -57,7 +57,7 @@ class Findings:
         return loose * (self.grammar is False) + bos * (self.adds_bos is True) + [UNREAD_CALL] * self.unread
 
 
-async def probe_engine(turns: TurnFactory, backend: Backend, found: Findings) -> None:
+async def find_features(turns: TurnFactory, backend: Backend, found: Findings) -> None:
     """Probe an engine and store the results in `found`. The results remain None if the engine fails or takes too long."""
     if backend.capabilities.obeys:
         found.tried = True
@@ -158,7 +158,7 @@ class Model:
             return False
         self.found.trying = True
         try:
-            await probe_engine(self.turns, self.backend, self.found)
+            await find_features(self.turns, self.backend, self.found)
         finally:
             self.found.trying = False
         return self.found.tried
