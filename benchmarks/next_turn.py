@@ -1,6 +1,6 @@
 """The next prompt by `Turn.next` compared with `prepare`: its cost, and its cached share.
 
-python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept] [--quick] [--json FILE]
+python benchmarks/next_turn.py [TEMPLATE ...] [--quick] [--json FILE]
     (default: all templates in ../shared)
 
 Strategy: an agent calls one tool in each turn and gets its result. Its answers are written from the format, either as
@@ -27,7 +27,7 @@ from os.path import commonprefix
 from typing import Any
 
 from grammar_worth import TEXT, WHOLE, tool
-from reporting import ROOT, arguments, progress, read, seconds
+from reporting import ROOT, arguments, progress, seconds
 from result_tables import finish
 
 from unrender import ChatTemplate, Message, Turn, UnrenderError
@@ -200,22 +200,14 @@ def _medians(steps: Steps, rounds: int) -> dict[int, dict[str, float]]:
 
 def main() -> None:
     """Measure, and print the tables."""
-    parts = ["cost", "kept"]
-    only = {"nargs": "+", "choices": parts, "default": parts}
-    given = arguments(__doc__, "templates", "--quick", "--json", only=only)
+    given = arguments(__doc__, "templates", "--quick", "--json")
     warnings.simplefilter("ignore")
     paths = given.templates or sorted([*SHARED.glob("templates/*.jinja"), *SHARED.glob("more-templates/*.jinja")])
     loaded = {path.stem: ChatTemplate.from_file(path) for path in paths[:: 8 if given.quick else 1]}
     calling = {name: chat for name, chat in loaded.items() if chat.capabilities.supports_tool_calls}
     some = dict([*calling.items()][:: 1 if given.templates or given.quick else 6])
-    works: Mapping[str, Callable[[], Any]] = {
-        "cost": lambda: cost(some, 3 if given.quick else 20),
-        "kept": lambda: list(kept(calling, TURNS)),
-    }
-    # Results that aren't measured this time are kept.
-    before = read(given.json) if given.json else {}
-    found = {part: works[part]() for part in given.only}
-    finish(given, "next_turn", {**before, **found}, *given.only)
+    found = {"cost": cost(some, 3 if given.quick else 20), "kept": list(kept(calling, TURNS))}
+    finish(given, "next_turn", found, *found)
 
 
 if __name__ == "__main__":

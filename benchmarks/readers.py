@@ -293,17 +293,7 @@ def _sglang_pieces(given: tuple[str, str, list[Any]]) -> Iterator[Piece]:
 
 OURS = Reader("unrender", "unrender", _prepare_unrender, _unrender_pieces)
 PEERS = (
-    Reader(
-        "transformers",
-        "transformers.utils.chat_parsing",
-        _prepare_transformers,
-        _transformers_pieces,
-    ),
+    Reader("transformers", "transformers.utils.chat_parsing", _prepare_transformers, _transformers_pieces),
     Reader("vLLM", "vllm.parser.parser_manager", _prepare_vllm, _vllm_pieces),
-    Reader(
-        "SGLang",
-        "sglang.srt.function_call.function_call_parser",
-        _prepare_sglang,
-        _sglang_pieces,
-    ),
+    Reader("SGLang", "sglang.srt.function_call.function_call_parser", _prepare_sglang, _sglang_pieces),
 )

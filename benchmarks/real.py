@@ -27,6 +27,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from grammar_worth import TEXT, WHOLE, tool
 from reporting import arguments, progress
 from result_tables import finish
 from served import Said, Server, ask, gateway, llama_cpp
@@ -45,7 +46,6 @@ TEMPLATE = """\
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 """A template that lists only the names of tools, so that any number of tools fits."""
 VERBS = ("get", "list", "find", "make", "send", "move", "drop", "open", "read")
-TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 SCHEMAS: tuple[Mapping[str, Any], ...] = (
     {"city": TEXT, "unit": {"enum": ["celsius", "fahrenheit"]}},
     {"query": TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": 100}, "cursor": TEXT},
@@ -66,13 +66,8 @@ def tools(count: int) -> list[dict[str, Any]]:
     serial = next(_serial)
     # A new first word invalidates the prompt cache, and new arguments invalidate cached schemas.
     names = [f"{VERBS[i % len(VERBS)]}{i or serial}" for i in range(count)]
-    return [_tool(name, SCHEMAS[i % len(SCHEMAS)], f"_{serial}") for i, name in enumerate(names)]
-
-
-def _tool(name: str, properties: Mapping[str, Any], suffix: str) -> dict[str, Any]:
-    own = {key + suffix: value for key, value in properties.items()}
-    schema = {"type": "object", "properties": own, "required": [next(iter(own))], "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
+    own = [{f"{key}_{serial}": value for key, value in schema.items()} for schema in SCHEMAS]
+    return [tool(name, "", it, optional=[*it][1:]) for name, it in zip(names, itertools.cycle(own), strict=False)]
 
 
 def pairs(count: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -20,7 +20,6 @@ COMMON: Mapping[str, Mapping[str, Any]] = {
     "file": {"nargs": "?", "type": Path, "help": "a GGUF file; by default, the example model"},
     "templates": {"nargs": "*", "type": Path, "help": "template files; by default, all that are available"},
     "trainer": {"choices": ("trl", "verl")},
-    "families": {"nargs": "*", "metavar": "FAMILY", "help": "families of models; by default, all"},
     "--quick": {"action": "store_true", "help": "measure less"},
     "--json": {"type": Path, "metavar": "FILE", "help": "also write the results to a file"},
 }

@@ -188,12 +188,7 @@ def _cost(found: Found) -> Lines:
     yield from table(heads, rows)
 
 
-_SHOWN = {
-    "relay": "a byte relay",
-    "libraries": "the libraries",
-    "unrender": "unrender",
-    "litellm": "LiteLLM's proxy",
-}
+_SHOWN = {"relay": "a byte relay", "unrender": "unrender", "litellm": "LiteLLM's proxy"}
 _GATEWAY = (
     ("CPU for a chunk", "of_relay", "{:.1f}"),
     ("CPU for a request", "ms_per_request", "{:.1f} ms"),

@@ -132,15 +132,14 @@ class Asked:
             return f"status {status}, not {fails}"
         if status != 200:
             return "" if "error" in json.loads(text) else "no error"
-        whole = "".join(pieces(self.name, self.tokens))
         if not FAULTS[self.fault][1]:
             return self._broken(text, "".join(pieces(self.name, self.at)))
         try:
             answer = added_up(self.path, text) if self.stream else said(self.path, json.loads(text))
         except Broken as error:
             return f"an error: {error}"
-        heard = "".join(strings(answer)).replace('{"a": "', "").replace('"}', "")
-        return "" if whole.strip() in heard and heard.count("<") == self.tokens else f"lost: {heard!r}"
+        heard = re.findall(r"<[\d.]+>", json.dumps(answer))
+        return "" if heard == [text.strip() for text in pieces(self.name, self.tokens)] else f"lost: {heard}"
 
     def _broken(self, text: str, before: str) -> str:
         try:
@@ -160,15 +159,6 @@ DELTAS: Mapping[str, Callable[[dict[str, Any]], str]] = {
 }
 """The text of a frame."""
 PATHS = tuple(path for path in STREAMED if path in DELTAS)
-
-
-def strings(value: Any) -> list[str]:
-    """Return the texts in JSON data."""
-    if isinstance(value, dict):
-        return [text for item in value.values() for text in strings(item)]
-    if isinstance(value, list):
-        return [text for item in value for text in strings(item)]
-    return [value] if isinstance(value, str) and "<" in value else []
 
 
 @dataclass(slots=True)

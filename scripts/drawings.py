@@ -20,21 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 from environment import ROOT
 
-from unrender import ChatTemplate, Turn
-from unrender.format.picture import PicturePiece
-from unrender.testing import numbered_id
-
 FOLDER = ROOT / "docs" / "images"
-EXAMPLE = ROOT / "src" / "unrender" / "cli" / "example"
-ANSWER = (EXAMPLE / "answer.txt").read_text(encoding="utf-8").rstrip("\n")
 STEP = 34
 """Pixels from one layer to the next."""
-_TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
-_ASKED: list[dict[str, Any]] = [{"role": "user", "content": "Will it rain in Paris?"}]
 GALLERY = ROOT / "docs" / "reference" / "gallery.json"
 _SHOWN: Mapping[str, str] = {
     "openai-gpt-oss-120b": "gpt-oss-120b",
@@ -66,26 +57,6 @@ def main() -> None:
         (FOLDER / name).write_text(draw(), encoding="utf-8")
 
 
-def example() -> ChatTemplate:
-    """Return the template that `unrender example` writes."""
-    return ChatTemplate.from_string((EXAMPLE / "chat_template.jinja").read_text(encoding="utf-8"), cache=False)
-
-
-def answer() -> str:
-    """Return a picture of the README's template: its format as a row of parts, and an answer in the same colours."""
-    template = example()
-    rows = template.analysis._pictures()
-    drawing = Drawing(title="A format, and an answer with its parts coloured", width=840, height=226)
-    drawing.run(20, 24, ("what is derived: how any answer is written", "quiet"))
-    for place, row in enumerate(rows):
-        drawing.row(20, 50 + place * LINE, map(shown_piece, row), gap=2)
-    drawing.run(20, 90, ("what is read: an answer", "quiet"))
-    for place, line in enumerate(lines(list(read(_turn(template), ANSWER)))):
-        drawing.row(20, 116 + place * (LINE + 2), line)
-    drawing.row(20, 202, [(role, role) for role in _LEGEND], gap=COLUMN)
-    return drawing.text()
-
-
 def models() -> str:
     """Return a picture of three vendors' formats from the gallery, as rows of parts that wrap."""
     kept = json.loads(GALLERY.read_text(encoding="utf-8"))
@@ -105,34 +76,6 @@ def models() -> str:
     drawing.row(20, y, [(role, role) for role in _LEGEND], gap=COLUMN)
     drawing.height = int(y) + 24
     return drawing.text()
-
-
-def shown_piece(piece: PicturePiece) -> Run:
-    """Return the text of a part, with line breaks as arrows."""
-    return piece.text.replace("\n", "↵"), piece.role
-
-
-def read(turn: Turn, text: str) -> Iterator[Run]:
-    """Yield the parts of an answer with their roles."""
-    parser = turn.parser(ids=numbered_id)
-    parser.feed(text)
-    parser.finish()
-    for span in parser.spans:
-        yield text[span.start : span.end], str(span.role)
-
-
-def lines(runs: list[Run]) -> list[list[Run]]:
-    """Split runs into lines at line breaks, which are shown as arrows."""
-    found: list[list[Run]] = [[]]
-    for text, role in runs:
-        first, *more = text.replace("\n", "↵\n").split("\n")
-        found[-1].append((first, role))
-        found += [[(line, role)] for line in more]
-    return [[run for run in line if run[0]] for line in found if any(text for text, _ in line)]
-
-
-def _turn(template: ChatTemplate) -> Turn:
-    return template.prepare(_ASKED, tools=[{"type": "function", "function": _TOOL}])
 
 
 def layers() -> str:
@@ -323,7 +266,6 @@ def role_sheet() -> str:
 
 PICTURES: Mapping[str, Callable[[], str]] = {
     "models.svg": models,
-    "answer.svg": answer,
     "layers.svg": layers,
     "streaming.svg": streaming,
 }

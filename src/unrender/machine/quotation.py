@@ -53,7 +53,7 @@ _RUN_OF_ONE = re.compile(r"([^\w\s])\1{2,}\Z")
 _PAIR = re.compile(r"[/(\[{<][^\w\s]{1,8}\Z")
 _MIRRORED = str.maketrans("[({<", "])}>")
 _BEGIN = re.compile(r"(\W*)begin", re.IGNORECASE)
-_WORD = re.compile(r"([^\w\s]{1,2})([a-z]{2,32})\b")
+_WORD = re.compile(r"([^\w\s<>\[\](){}]{1,2})([a-z]{2,32})\b")
 _LABEL = re.compile(r"^(\w{1,32}:)(?= |$)", re.MULTILINE)
 _OPENS = (
     (re.compile(r"<<[-~]?\s*['\"]?(\w+)['\"]?\s*\Z"), ("{}",)),
