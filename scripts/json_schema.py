@@ -33,9 +33,10 @@ from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.spelling import schema_grammar
 from unrender.nodes import Grammar, JsonValue
+from unrender.schema import Unsupported
 from unrender.schema.admission import admits
 from unrender.schema.places import bundled
-from unrender.schema.reader import TYPE_OF, Unsupported, read_schema
+from unrender.schema.reader import TYPE_OF, read_schema
 from unrender.schema.writer import Unwritable, write_schema
 from unrender.verify.grammars import Accepts, lark_reader
 

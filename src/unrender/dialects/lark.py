@@ -28,7 +28,7 @@ from unrender.grammar.expansion import Expansion
 from unrender.limits import MAX_LAYOUT
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refusal_of, walk
 from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
-from unrender.schema.reader import Unsupported
+from unrender.schema import Unsupported
 
 _ANY = "(?s:.*)"
 # Limit whitespace as in the other dialects, and allow escapes such as `\u00e9`, which JSON parsers accept.

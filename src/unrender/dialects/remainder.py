@@ -33,7 +33,7 @@ from unrender.limits import MAX_DOCUMENT, STANDARD, Limits
 from unrender.messages import Request
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
 from unrender.nodes.patterns import holds
-from unrender.schema.reader import Unsupported
+from unrender.schema import Unsupported
 from unrender.signatures import expected_one_of
 
 

@@ -37,10 +37,9 @@ from unrender.nodes import (
 )
 from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import WORDS, all_but, cannot_contain, encoded_node
-from unrender.schema import shapes
+from unrender.schema import Reading, shapes
 from unrender.schema.admission import kinds_of
 from unrender.schema.conjuncts import ReportLoss
-from unrender.schema.reader import Reading
 from unrender.schema.shapes import Object, Property, Shape, Text, alternatives, union
 from unrender.values.json_text import escape
 from unrender.values.notations import PYTHON_OR_JSON, Lexicon, escaped_json, notation_of, raw_alphabet

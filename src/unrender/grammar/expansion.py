@@ -21,8 +21,8 @@ from unrender.json_values import JsonSchema
 from unrender.limits import MAX_REPETITIONS, STANDARD, Limits
 from unrender.messages import Tool
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Repeat, Rules, Sequence
-from unrender.schema import shapes
-from unrender.schema.reader import Reading, Unsupported, read_schema, within
+from unrender.schema import Reading, Unsupported, shapes
+from unrender.schema.reader import read_schema, within
 from unrender.schema.weights import Weight
 from unrender.schema.writer import Unwritable, is_writable, write_schema
 from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON

@@ -22,9 +22,9 @@ from unrender.json_values import JsonSchema
 from unrender.limits import MAX_PARTS
 from unrender.messages import Request, Tool
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
-from unrender.schema import shapes
+from unrender.schema import Unsupported, shapes
 from unrender.schema.admission import kinds_of, options_of
-from unrender.schema.reader import Unsupported, read_schema
+from unrender.schema.reader import read_schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,9 +32,9 @@ from unrender.nodes import (
 )
 from unrender.nodes.patterns import any_pattern
 from unrender.nodes.texts import Alphabet, all_but, between, cannot_contain, encoded_node
-from unrender.schema import shapes
+from unrender.schema import Unsupported, shapes
 from unrender.schema.integers import numeric
-from unrender.schema.reader import Unsupported, read_schema
+from unrender.schema.reader import read_schema
 from unrender.schema.shapes import Object, Property, Shape, Text
 from unrender.values.notations import JSON_LEXICON, Lexicon, Quotes
 

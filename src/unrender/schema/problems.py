@@ -11,9 +11,8 @@ from itertools import chain, islice, repeat
 from typing import Any
 
 from unrender.limits import MAX_LISTED, MAX_SHOWN
-from unrender.schema import shapes
+from unrender.schema import Reading, shapes
 from unrender.schema.admission import Definitions, admits, as_json, kind_of, kinds_of, options_of, shapes_inside
-from unrender.schema.reader import Reading
 from unrender.schema.shapes import Shape
 
 

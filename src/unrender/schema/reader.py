@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -25,7 +24,7 @@ from unrender.cache import SHARED, bytes_of
 from unrender.errors import GrammarError
 from unrender.json_values import JsonSchema, content_key, json_type, thawed
 from unrender.limits import MAX_CONJUNCTS, MAX_FEW, MAX_OPTIONS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_PARTS, Limits
-from unrender.schema import shapes
+from unrender.schema import Reading, Unsupported, shapes
 from unrender.schema.admission import TYPES, admits, as_json, canonical, exclusive, finite_definitions, without_endless
 from unrender.schema.conjuncts import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, excluded_schemas, is_flat, unfolded
 from unrender.schema.containers import read_array, read_object
@@ -33,34 +32,6 @@ from unrender.schema.places import Excluded, KeywordContext, Place, Places, Refe
 from unrender.schema.scalars import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.schema.shapes import Anything, Constant, Nothing, Object, Property, Reference, Shape, Text, union
 from unrender.schema.weights import Scale, Weight
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsupported:
-    """A keyword that isn't enforced: its path (a JSON pointer) and the reason."""
-
-    path: str
-    keyword: str
-    reason: str
-    tool: str = ""
-
-    def __str__(self) -> str:
-        tool = f"tool {self.tool!r}: " if self.tool else ""
-        return f"{tool}{self.path}: {self.keyword} is not enforced: {self.reason}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """A schema converted to shapes."""
-
-    shape: Shape
-    definitions: Mapping[str, Shape]
-    unsupported: tuple[Unsupported, ...]
-
-    @cached_property
-    def weight(self) -> Weight:
-        """The size of the grammar for this schema."""
-        return Scale().whole(self.shape, self.definitions)
 
 
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:

@@ -12,8 +12,7 @@ from typing import Any
 
 from unrender.limits import MAX_INTEGER_DIGITS
 from unrender.nodes.patterns import write_pattern
-from unrender.schema import shapes
-from unrender.schema.reader import Reading
+from unrender.schema import Reading, shapes
 from unrender.schema.shapes import Object, Shape, Text
 
 _LARGEST = 10**MAX_INTEGER_DIGITS - 1

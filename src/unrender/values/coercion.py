@@ -18,10 +18,9 @@ from unrender.cache import SHARED
 from unrender.errors import GrammarError
 from unrender.limits import MAX_OPTIONS
 from unrender.messages import Tool
-from unrender.schema import shapes
+from unrender.schema import Reading, shapes
 from unrender.schema.admission import TYPES, admits, kind_of, kinds_of, shapes_inside
 from unrender.schema.places import step_text
-from unrender.schema.reader import Reading, read_schema
 from unrender.schema.shapes import Shape
 from unrender.values import Status
 from unrender.values.finder import OddNames
@@ -184,6 +183,8 @@ _UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())
 
 
 def _read(tool: Tool, at: str) -> Reading:
+    from unrender.schema.reader import read_schema  # noqa: PLC0415 -- needed only for a tool's schema
+
     try:
         return read_schema(tool.parameters, at=at)
     except GrammarError:

@@ -26,7 +26,7 @@ from unrender.grammar import (
     until,
 )
 from unrender.grammar.expansion import Values, expand
-from unrender.schema.reader import Unsupported
+from unrender.schema import Unsupported
 from unrender.schema.weights import Weight
 
 A, B, X, DIGIT = literal("a"), literal("b"), ref("x"), chars("0-9")

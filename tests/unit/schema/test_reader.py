@@ -10,6 +10,7 @@ from cases import cases
 from lines import shape_line
 
 from unrender import GrammarError
+from unrender.schema import Unsupported
 from unrender.schema import reader as json_schema
 from unrender.schema.admission import canonical
 from unrender.schema.reader import read_schema
@@ -77,10 +78,10 @@ def test_a_part_of_a_schema_is_read_alone():
 
 def test_a_loss_is_told_with_its_tool():
     """The message starts with the tool, if there is one."""
-    loss = json_schema.Unsupported(path="#/a", keyword="not", reason="why", tool="f")
+    loss = Unsupported(path="#/a", keyword="not", reason="why", tool="f")
 
     assert str(loss) == "tool 'f': #/a: not is not enforced: why"
-    assert str(json_schema.Unsupported(path="#", keyword="not", reason="why")) == "#: not is not enforced: why"
+    assert str(Unsupported(path="#", keyword="not", reason="why")) == "#: not is not enforced: why"
 
 
 @pytest.mark.parametrize("times", [1, 14, 46])

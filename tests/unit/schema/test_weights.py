@@ -16,18 +16,9 @@ from unrender.grammar import Grammar
 from unrender.grammar.expansion import Values, expand
 from unrender.limits import STANDARD
 from unrender.nodes import JsonValue, Sequence
-from unrender.schema.reader import Reading, read_schema, within
-from unrender.schema.shapes import (
-    Array,
-    Integer,
-    Null,
-    Object,
-    Property,
-    Reference,
-    Shape,
-    Text,
-    Union,
-)
+from unrender.schema import Reading
+from unrender.schema.reader import read_schema, within
+from unrender.schema.shapes import Array, Integer, Null, Object, Property, Reference, Shape, Text, Union
 from unrender.schema.weights import Scale, Weight
 from unrender.types import Tool
 

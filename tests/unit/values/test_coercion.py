@@ -57,7 +57,7 @@ def test_a_tool_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The types for a second call of the same tool are cached."""
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "string"}}})
     ArgumentTypes.of(tool).types("a")
-    monkeypatch.setattr("unrender.values.coercion.read_schema", None)
+    monkeypatch.setattr("unrender.schema.reader.read_schema", None)
 
     assert ArgumentTypes.of(tool).types("a") == {"string"}
     assert ArgumentTypes.of(tool).types("b") == set()
