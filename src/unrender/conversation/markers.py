@@ -83,7 +83,7 @@ def guarded(rendered: RenderedConversation, markers: MarkerPolicy) -> Guarded:
     Raises `RequestError`, with the path of the text, if `markers` is "refuse".
     """
     writer = rendered.writer
-    known = [text for text in known_markers(writer) if markers == "encode" or not _PROSE.fullmatch(text)]
+    known = known_markers(writer, in_text=markers != "encode")
     # Most markers start alike, and most texts don't contain even the first two characters.
     starts = {marker[:2] for marker in known}
     texts = (text for text in _raw(rendered) if any(start in text for start in starts))
@@ -116,15 +116,17 @@ def _pattern(markers: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(rf"{re.escape(text[0])}\\*{re.escape(text[1:])}" for text in markers) or "(?!)")
 
 
-def known_markers(writer: Writer) -> tuple[str, ...]:
-    """Return the template's markers, the longest first, including words such as `USER:`."""
+def known_markers(writer: Writer, *, in_text: bool = False) -> tuple[str, ...]:
+    """Return the template's markers, the longest first. With `in_text`, lines such as `USER:` are left out."""
     # Hashing a format takes as long as rendering a short prompt, so compare its identity.
     key = ("markers", writer.template, writer.plan.offers)
-    found: tuple[Format, tuple[str, ...]] | None = SHARED.get(key)
+    found: tuple[Format, tuple[str, ...], tuple[str, ...]] | None = SHARED.get(key)
     if found is None or found[0] is not writer.format:
-        found = writer.format, template_markers(writer.template, writer.format, writer.capabilities)
+        every = template_markers(writer.template, writer.format, writer.capabilities)
+        found = writer.format, every, tuple(text for text in every if not _PROSE.fullmatch(text))
         SHARED.put(key, found, _WEIGHT)
-    return found[1]
+    _, every, shown = found
+    return shown if in_text else every
 
 
 def template_markers(template: Template, format: Format, capabilities: Capabilities) -> tuple[str, ...]:
