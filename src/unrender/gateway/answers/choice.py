@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import unrender
+from unrender.explain.nearest import holds_call
 from unrender.gateway.answers.turns import grammar_of
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
 from unrender.gateway.surfaces.surface import Outcome
@@ -135,7 +136,7 @@ class Choice:
         parser = self._turn.parser(policy=replace(self._policy or unrender.Policy(), repair="offered"))
         parser.feed(self.text)
         parser.finish(self.finish_reason)
-        return bool(parser.message.tool_calls)
+        return bool(parser.message.tool_calls) or holds_call(self._turn, self.text)
 
     def feed(self, piece: Piece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
