@@ -1,7 +1,6 @@
 """BFCL v4 with a real model: llama.cpp's own endpoint, and the gateway in front of the same engine, in one run.
 
-python benchmarks/bfcl.py [--model coder-small] [--limit 10] [--categories simple multiple …] [--ways …]
-    [--format FILE] [--out FILE.jsonl]
+python benchmarks/bfcl.py [--model coder-small] [--limit 10] [--ways …] [--out FILE.jsonl]
 
 Strategy: a single llama.cpp process has the model. Requests go to its own endpoint and to a gateway in front of its raw
 endpoint. The gateway runs in four ways: by default, with the format that `unrender probe` observes, with
@@ -33,9 +32,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from real_models import MODELS, downloaded, model_file
+from real_models import MODELS, model_file
 from reporting import arguments, table
 from served import Server, configured, llama_cpp
+
+import fetch  # isort: skip - `reporting` sets the path
 
 from unrender.analysis import cache_folder
 from unrender.probe import probe
@@ -63,14 +64,10 @@ def main() -> None:
         __doc__,
         model={"default": "coder-small", "help": f"one of {', '.join(MODELS)}, or a GGUF file"},
         limit={"type": int, "default": 10, "help": "tasks per category"},
-        categories={"nargs": "+", "choices": CATEGORIES, "default": [*CATEGORIES]},
         ways={"nargs": "+", "choices": WAYS, "default": [*WAYS]},
-        format={"help": "a format of `unrender probe`; without it, the model is probed first"},
         out={"type": Path, "default": Path("bfcl.jsonl"), "help": "one line per answer; a later run continues it"},
-        table={"action": "store_true", "help": "only print the table of the output file"},
     )
-    if not given.table:
-        _run(given, model_file(given.model) if given.model in MODELS else Path(given.model), given.out)
+    _run(given, model_file(given.model) if given.model in MODELS else Path(given.model), given.out)
     print(*shares(_lines(given.out)), sep="\n")
 
 
@@ -84,7 +81,7 @@ def _run(given: argparse.Namespace, path: Path, out: Path) -> None:
         dataset = Dataset(stack)
         engine = llama_cpp(stack, path)
         address = f"http://127.0.0.1:{engine.port}"
-        format_file = Path(given.format) if given.format else out.with_suffix(".format.json")
+        format_file = out.with_suffix(".format.json")
         if not format_file.exists():
             report = probe(address)
             format_file.write_text(report.format.to_json(), encoding="utf-8")
@@ -93,7 +90,7 @@ def _run(given: argparse.Namespace, path: Path, out: Path) -> None:
         servers = {"llama.cpp": engine, **dict.fromkeys(("plain", "observed", "offered"), gateway)}
         with out.open("a", encoding="utf-8") as lines:
             for at in range(given.limit):
-                for category in given.categories:
+                for category in CATEGORIES:
                     for row in dataset.asked(servers, category, at, given, done):
                         lines.write(json.dumps(row) + "\n")
                         lines.flush()
@@ -165,7 +162,7 @@ def _wheel() -> Path:
     path = kept / f"{PACKAGE}-{VERSION}.whl"
     if not path.exists():
         with TemporaryDirectory(dir=kept) as folder:
-            downloaded(PACKAGE, VERSION, Path(folder)).replace(path)
+            fetch.wheel(f"{PACKAGE}=={VERSION}", Path(folder)).replace(path)
     return path
 
 

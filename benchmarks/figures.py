@@ -1,8 +1,8 @@
-"""Measure the figures in the docs in one run, and write the tables and plots of "Benchmarks".
+"""Measure the figures in the docs in one run, and write the tables and the plot of "Benchmarks".
 
-python3 scripts/run.py figures                 measures everything (90 minutes, 5 GB), then writes tables and plots
+python3 scripts/run.py figures                 measures everything (90 minutes, 5 GB), then writes tables and the plot
 python3 scripts/run.py figures streaming peers measures these only
-python3 scripts/run.py figures --tables        measures nothing, and writes tables and plots from `benchmarks/results`
+python3 scripts/run.py figures --tables        measures nothing, and writes tables and the plot from `benchmarks/results`
 
 Strategy: each step is a benchmark in an environment of `scripts/tasks.toml`, and writes one file to
 `benchmarks/results`. A table on a page is computed from these files and is between `<!-- figures:NAME -->` and `<!--

@@ -6,7 +6,6 @@ python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litell
 Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this process). The servers are:
 
 - `relay`, which copies bytes without parsing them, the minimum for asyncio code;
-- `libraries`, which copies bytes with the server and client libraries of unrender (uvicorn, Starlette, aiohttp);
 - `unrender`, and
 - LiteLLM's proxy, if its program is given or found.
 
@@ -22,6 +21,7 @@ import contextlib
 import math
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,22 +31,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import uvicorn
-from reporting import arguments, progress
+from reporting import ROOT, arguments, progress
 from result_tables import finish
 from served import cpu, memory, started
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
 
 from paced import Heard, client, engine, port_of  # isort: skip - `reporting` sets the path
 
-TEMPLATE = """{%- if tools %}{{ tools | tojson }}{% endif %}{%- for m in messages %}<|{{ m.role }}|>
-{%- if m.role == 'assistant' and m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}
-{%- for c in m.tool_calls or [] %}<call>{"name": {{ c.function.name | tojson }}, "arguments": {{ c.function.arguments | tojson }}}</call>
-{%- endfor %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"""
+TEMPLATE = ROOT / "tests" / "templates" / "json-tags.jinja"
 ALONE = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # Otherwise, it tries the network for minutes.
     "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # The address is a loopback address.
@@ -86,11 +77,9 @@ async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> d
     return {
         "streams": streams,
         "wrong": sum(not one.whole() for one in heard),
-        "tokens_per_line": altogether / sum(len(one.lines) for one in heard),
         "us_per_chunk": 1e6 * cost,
         "ms_per_request": 1000 * (ended - begun - cost * altogether) / streams,
         "kb_per_stream": (peak - held) / streams / 1024,
-        "late_ms_p50": 1000 * late[len(late) // 2],
         "late_ms_p99": 1000 * late[len(late) * 99 // 100],
     }
 
@@ -101,8 +90,7 @@ async def first(port: int, engine_port: int) -> dict[str, float]:
     for name in range(_FIRSTS):
         direct, through = [await _first(one, name) for one in (engine_port, port)]
         over.append(1000 * (through - direct))
-    over.sort()
-    return {"first_byte_ms_p50": over[len(over) // 2], "first_byte_ms_p99": over[-1]}
+    return {"first_byte_ms_p50": statistics.median(over)}
 
 
 async def _first(port: int, name: int) -> float:
@@ -119,15 +107,14 @@ def main() -> None:
         rate={"type": float, "default": 8.0, "help": "tokens a second of each stream"},
         seconds={"type": float, "default": 8.0, "help": "how long all streams are there together, and two more"},
         litellm={"default": shutil.which("litellm") or "", "help": "the program of LiteLLM's proxy"},
-        only={"choices": ["relay", "libraries", "unrender", "litellm"], "action": "append"},
+        only={"choices": ["relay", "unrender", "litellm"], "action": "append"},
         engine={"action": "store_true", "help": argparse.SUPPRESS},
-        copy={"nargs": 3, "help": argparse.SUPPRESS},
+        relay={"nargs": 2, "help": argparse.SUPPRESS},
     )
     if asked.engine:
         asyncio.run(_engine(asked.rate))
-    elif asked.copy:
-        kind, *ports = asked.copy
-        _libraries(*ports) if kind == "libraries" else asyncio.run(_relay(*ports))
+    elif asked.relay:
+        asyncio.run(_relay(*asked.relay))
     else:
         finish(asked, "gateway", {"rows": list(_measure(asked))}, *["gateway"] * (not asked.only))
 
@@ -145,7 +132,7 @@ def _measure(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     for row in _measured(name, command, asked, engine_port):
                         if (streams := int(row.get("streams", 0))) and (streams in relay or name == "relay"):
                             row["of_relay"] = row["us_per_chunk"] / relay.setdefault(streams, row["us_per_chunk"])
-                        progress(f"{name} {_figures(row)}")
+                        progress(f"{name} {row}")
                         yield {"server": name, **row}
         finally:
             other.kill()
@@ -157,7 +144,8 @@ def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_p
     LiteLLM's proxy can't keep up with the largest number of streams on two cores, so it skips it.
     """
     with ExitStack() as stack:
-        port, pid = started(stack, command, own=ALONE)
+        server = started(stack, command, own=ALONE)
+        port, pid = server.port, server.process.pid
         asyncio.run(_warm(port))
         yield asyncio.run(first(port, engine_port))
         counts = sorted({1, asked.streams // 10 or 1, asked.streams})
@@ -165,22 +153,16 @@ def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_p
             yield asyncio.run(run(port, pid, streams, asked))
 
 
-def _figures(figures: dict[str, float]) -> str:
-    return "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-
-
 def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[str, list[str]]:
     """Return the commands that start the servers; `{port}` is a placeholder for the port."""
     address = f"http://127.0.0.1:{engine_port}"
-    (folder / "t.jinja").write_text(TEMPLATE)
     settings = '[limits]\nmax_streams = 100000\n[[models]]\nname = "m"\nbackend = "llama-server"\n'
-    (folder / "g.toml").write_text(f'{settings}url = "{address}"\ntemplate = "{folder}/t.jinja"\nconstrain = "never"\n')
+    (folder / "g.toml").write_text(f'{settings}url = "{address}"\ntemplate = "{TEMPLATE}"\nconstrain = "never"\n')
     (folder / "litellm.yaml").write_text(
         f'model_list: [{{model_name: m, litellm_params: {{model: openai/m, api_base: "{address}/v1", api_key: any}}}}]\n'
     )
     found = {
-        "relay": [sys.executable, __file__, "--copy", "relay", str(engine_port), "{port}"],
-        "libraries": [sys.executable, __file__, "--copy", "libraries", str(engine_port), "{port}"],
+        "relay": [sys.executable, __file__, "--relay", str(engine_port), "{port}"],
         "unrender": [sys.executable, "-m", "unrender", "serve", "--config", str(folder / "g.toml"), "--port", "{port}"],
     }
     if asked.litellm:
@@ -211,20 +193,6 @@ async def _relay(engine_port: str, port: str) -> None:
 
     server = await asyncio.start_server(copied, "127.0.0.1", port, backlog=4096)
     await server.serve_forever()
-
-
-def _libraries(engine_port: str, port: str) -> None:
-    sessions: list[aiohttp.ClientSession] = []
-
-    async def copied(request: Request) -> StreamingResponse:
-        if not sessions:
-            sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
-        url, body = f"http://127.0.0.1:{engine_port}{request.url.path}", await request.body()
-        answer = await sessions[0].post(url, data=body, headers={"content-type": "application/json"})
-        return StreamingResponse(answer.content.iter_any(), media_type=answer.content_type)
-
-    routes = [Route("/{path:path}", copied, methods=["POST"])]
-    uvicorn.run(Starlette(routes=routes), port=int(port), http="h11", loop="asyncio", access_log=False, backlog=4096)
 
 
 async def _warm(port: int) -> None:

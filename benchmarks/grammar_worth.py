@@ -1,6 +1,6 @@
 """The value of a grammar for a very small model: tasks with known answers, with and without a grammar.
 
-python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--show] [--json FILE]
+python benchmarks/grammar_worth.py [FILE.gguf] [--tasks 200] [--json FILE]
 
 Strategy: the tasks are drawn from tables, the same in each run, in seven categories of common function-calling
 leaderboards. The gateway requests the same answers from the same model (by default the example model), once with
@@ -16,15 +16,15 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reporting import arguments, progress
 from result_tables import finish
-from served import Server, ask, gateway, llama_cpp
+from served import Said, Server, ask, gateway, llama_cpp
 
-from unrender.gateway.example import example_model
+from unrender.gateway.config import example_model
 from unrender.grammar import conforms
 
 CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Tokyo", "Berlin", "Madrid", "Dublin", "Vienna")
@@ -145,15 +145,8 @@ class Tally:
     function: int = 0
     arguments: int = 0
     tokens: int = 0
-    seconds: float = 0.0
-    wrong: list[str] = field(default_factory=list)
 
-    def add(self, other: Tally) -> None:
-        """Add another tally."""
-        for name, value in asdict(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
-    def judge(self, task: Task, written: Sequence[tuple[str, str]], content: str) -> None:
+    def judge(self, task: Task, written: Sequence[tuple[str, str]]) -> None:
         """Count an answer; `written` are its calls, with names and arguments as text."""
         calls = list(_called(written, task))
         valid = None not in calls and bool(calls or not task.answer)
@@ -163,8 +156,6 @@ class Tally:
         self.valid += valid
         self.function += functions
         self.arguments += functions and found == known
-        if found != known:
-            self.wrong.append(f"{task.question}  {written or content!r}"[:200])
 
     def shares(self) -> dict[str, int]:
         """Return valid answers, right functions and right arguments in percent, and the tokens of an answer."""
@@ -174,7 +165,7 @@ class Tally:
 
 def main() -> None:
     """Print a table."""
-    given = arguments(__doc__, "file", "--show", "--json", tasks=200)
+    given = arguments(__doc__, "file", "--json", tasks=200)
     draw, names = random.Random(25), list(CATEGORIES)
     tasks = {name: [CATEGORIES[name](draw) for _ in range(i, given.tasks, len(names))] for i, name in enumerate(names)}
     found = {name: {mode: Tally() for mode in MODES} for name in (*tasks, "all")}
@@ -187,26 +178,22 @@ def main() -> None:
             # The modes take turns, so that other load on the machine affects all of them equally.
             for task in listed:
                 for mode, server in servers.items():
-                    _ask(server, task, found[name][mode], parallel=name == "parallel")
-            for mode, tally in found[name].items():
-                found["all"][mode].add(tally)
-                progress("\n  ".join([f"{name}, {mode}: {tally.shares()}", *(tally.wrong if given.show else ())]))
+                    said = _ask(server, task, parallel=name == "parallel")
+                    for tally in (found[name][mode], found["all"][mode]):
+                        tally.tokens += said.tokens
+                        tally.judge(task, said.calls)
+            progress(f"{name}: { ({mode: tally.shares() for mode, tally in found[name].items()}) }")
     rows = [
         {"category": name, "mode": mode, **tally.shares()} for name, of in found.items() for mode, tally in of.items()
     ]
-    command = f"python benchmarks/grammar_worth.py --tasks {given.tasks}"
-    finish(given, "grammar_worth", {"command": command, "rows": rows}, "worth")
+    finish(given, "grammar_worth", {"rows": rows}, "worth")
 
 
-def _ask(server: Server, task: Task, tally: Tally, *, parallel: bool) -> None:
-    """Request an answer and judge it."""
+def _ask(server: Server, task: Task, *, parallel: bool) -> Said:
     choice = "required" if task.answer else "auto"
     messages = [{"role": "user", "content": task.question}]
     more = {"messages": messages, "tools": task.tools, "tool_choice": choice, "parallel_tool_calls": parallel}
-    said = ask(server, {**ATTEMPT, **more})
-    tally.tokens += said.tokens
-    tally.seconds += said.seconds
-    tally.judge(task, said.calls, said.message["content"])
+    return ask(server, {**ATTEMPT, **more})
 
 
 def _called(calls: Sequence[tuple[str, str]], task: Task) -> Iterator[Call | None]:

@@ -1,25 +1,18 @@
 """Calls started by a very small model: free, healed where they break, and constrained by a grammar from the start.
 
-python benchmarks/healing.py [FILE.gguf] [--tasks 200] [--show] [--json FILE]
+python benchmarks/healing.py [FILE.gguf] [--tasks 200] [--json FILE]
 
 Strategy: the tasks are those of `grammar_worth.py` that need a call, judged in the same way. The example model starts
 no call by itself, so a call is started under a grammar, up to the first key of its arguments. That is the end of the
 prompt, and llama.cpp's server completes it. *healed* stops the engine some tokens after a call breaks, cuts the call
 after its valid part, and continues under the grammar of the rest (`Turn.heal`). It does so at most twice per answer, as
-the gateway does. *kept* is the share of complete values in broken calls that the healed calls still have. A pattern of
-JSON members finds these values, independently of the parser. Tokens and seconds are averages per answer, over all its
-requests.
+the gateway does. Tokens are averages per answer, over all its requests.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import re
-import time
-import urllib.request
-from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -27,50 +20,33 @@ from typing import Any
 from grammar_worth import ATTEMPT, CATEGORIES, Tally, Task
 from reporting import arguments
 from result_tables import finish
-from served import Server, llama_cpp
+from served import Server, frames, llama_cpp
 
 from unrender import ChatTemplate, Event, Malformed, Parser, ToolCallFinished, Turn
-from unrender.gateway.example import example_model
-from unrender.grammar import conforms
+from unrender.gateway.config import example_model
 
 FREE, HEALED, BOUND = WAYS = ("free", "healed", "with a grammar")
 MOST_HEALS = 2
 AFTER = 64
 """Number of pieces read after a call breaks, as in the gateway."""
-VALUE = r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?|true|false'
 
 
 class Engine:
     """A llama.cpp server with counters of its requests."""
 
     def __init__(self, server: Server) -> None:
-        self._address = f"http://127.0.0.1:{server.port}/completion"
+        self._server = server
         self.tokens = 0
-        self.heals = 0
-        self.stood: Mapping[str, Any] = {}
-        """Complete values of the call that is being healed."""
-        self.values: Counter[bool] = Counter()
-        """Number of complete values in broken calls, by whether the healed calls have them."""
 
     def complete(self, prompt: str, stop: Sequence[str] = (), grammar: str = "") -> Generator[tuple[str, str | None]]:
         """Yield pieces of a completion, each with its finish reason. Leaving the loop stops the engine."""
         asked = {"temperature": 0, "seed": ATTEMPT["seed"], "n_predict": ATTEMPT["max_tokens"], "cache_prompt": True}
         body = {**asked, "stream": True, "prompt": prompt, "stop": stop, "grammar": grammar}
-        request = urllib.request.Request(self._address, json.dumps(body).encode(), {"content-type": "application/json"})
-        with urllib.request.urlopen(request) as response:
-            for line in response:
-                if line.startswith(b"data: {"):
-                    piece = json.loads(line[6:])
-                    self.tokens += len(piece.get("tokens") or ())
-                    ended = {"limit": "length", None: None}.get(piece.get("stop_type"), "stop")
-                    yield piece["content"], ended
-
-    def judge(self, turn: Turn, text: str) -> None:
-        """Count the values of the last broken call in the healed answer."""
-        calls = turn.parse(text).tool_calls
-        for key, value in self.stood.items():
-            self.values[any((call.arguments or {}).get(key) == value for call in calls)] += bool(calls)
-        self.stood = {}
+        with self._server.get("/completion", body) as response:
+            for piece in frames(response):
+                self.tokens += len(piece.get("tokens") or ())
+                ended = {"limit": "length", None: None}.get(piece.get("stop_type"), "stop")
+                yield piece["content"], ended
 
     def answer(self, turn: Turn, way: str) -> tuple[str, bool]:
         """Return the answer to a turn in one of the `WAYS`, and whether the token limit cut it off."""
@@ -88,30 +64,11 @@ class Engine:
                 events = []
             pieces.close()
             healing = turn.heal(text, finish_reason=finish) if left else None
-            self.judge(turn, text)
             if healing is None:
                 break
-            self.heals += 1
-            self.stood = standing(turn, turn.prefill + text, healing.name)
             rest = healing.constraint("llama.cpp").grammar
             text, pieces = text[: healing.cut], self.complete(healing.prompt, turn.stop, rest)
         return text, finish == "length"
-
-
-def standing(turn: Turn, text: str, name: str) -> dict[str, Any]:
-    """Return the values of JSON members in the last call of a tool in `text`.
-
-    Members with several values, or with one that the schema forbids, are left out.
-    """
-    found: dict[str, Any] = {}
-    tool = turn.request.tool(name)
-    assert tool is not None and isinstance(tool.parameters, Mapping)  # noqa: PT018
-    call = text[text.rfind(name) :]
-    for key, schema in tool.parameters["properties"].items():
-        values = [*map(json.loads, set(re.findall(rf'"{key}"\s*:\s*({VALUE})\s*[,}}]', call)))]
-        if len(values) == 1 and conforms(values[0], schema):
-            found[key] = values[0]
-    return found
 
 
 def breaks(parser: Parser, event: Event) -> bool:
@@ -126,7 +83,7 @@ def breaks(parser: Parser, event: Event) -> bool:
 
 def main() -> None:
     """Print a table."""
-    given = arguments(__doc__, "file", "--show", "--json", tasks=200)
+    given = arguments(__doc__, "file", "--json", tasks=200)
     draw, makers, path = random.Random(25), list(CATEGORIES.values()), given.file or example_model()
     tasks = [task for at in range(given.tasks) if (task := makers[at % len(makers)](draw)).answer]
     template, found = ChatTemplate.from_pretrained(str(path)), {way: Tally() for way in WAYS}
@@ -138,34 +95,22 @@ def main() -> None:
             if turn is None:
                 continue
             for way, tally in found.items():
-                start, before, valid = time.monotonic(), engine.tokens, tally.valid
+                before, valid = engine.tokens, tally.valid
                 text, cut = engine.answer(turn, way)
-                tally.seconds += time.monotonic() - start
                 tally.tokens += engine.tokens - before
-                tally.judge(task, [(call.name, call.arguments_json) for call in turn.parse(text).tool_calls], text)
+                tally.judge(task, [(call.name, call.arguments_json) for call in turn.parse(text).tool_calls])
                 cuts[way] += cut and tally.valid == valid
-    for way, tally in found.items() if given.show else ():
-        print(*(f"{way}: {text}" for text in tally.wrong), sep="\n")
-    written = {
-        "command": f"python benchmarks/healing.py --tasks {given.tasks}",
-        "calls": found[FREE].tasks,
-        "heals": engine.heals,
-        "kept": engine.values[True],
-        "stood": engine.values.total(),
-        "rows": [{"mode": way, **figures(tally, cuts[way])} for way, tally in found.items()],
-    }
-    finish(given, "healing", written, "healing")
-    print("{heals} times healed, {kept} of {stood} complete values kept".format(**written))
+    rows = [{"mode": way, **figures(tally, cuts[way])} for way, tally in found.items()]
+    finish(given, "healing", {"calls": found[FREE].tasks, "rows": rows}, "healing")
 
 
 def figures(tally: Tally, cut: int) -> dict[str, float]:
-    """Return shares in percent, and tokens and seconds of an answer. `cut` calls were cut off by the token limit."""
+    """Return shares in percent, and the tokens of an answer. `cut` calls were cut off by the token limit."""
     ended = tally.tasks - cut
     return {
         **tally.shares(),
         "cut": round(100 * cut / tally.tasks),
         "ended": round(100 * tally.valid / ended) if ended else 0,
-        "seconds": round(tally.seconds / tally.tasks, 1),
     }
 
 

@@ -1,6 +1,6 @@
-"""The next prompt by `Turn.next` compared with `prepare`: its cost, its cached share, and the time to the first token.
+"""The next prompt by `Turn.next` compared with `prepare`: its cost, and its cached share.
 
-python benchmarks/next_turn.py [TEMPLATE ...] [--only cost kept first] [--quick] [--json FILE]
+python benchmarks/next_turn.py [TEMPLATE ...] [--quick] [--json FILE]
     (default: all templates in ../shared)
 
 Strategy: an agent calls one tool in each turn and gets its result. Its answers are written from the format, either as
@@ -12,53 +12,33 @@ cost   milliseconds of one step at turn 2, 20, 200 and 500, in one run; ratios a
 kept   for each template and an agent of 20 turns: the number of prompts that start with the last prompt and the raw
        answer, which an engine without cache truncation needs; and the share of each prompt that is in the cache of an
        engine with truncation
-first  seconds to the first token, by turn, through the gateway with `extend` off and on: for a small real model in
-       llama.cpp, which truncates its cache, and for a scripted engine that reads 2,000 tokens a second and doesn't
 """
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import os
 import statistics
-import threading
-import time
 import warnings
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os.path import commonprefix
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from grammar_worth import TEXT, WHOLE, tool
-from reporting import ROOT, arguments, progress, read, seconds
+from reporting import ROOT, arguments, progress, seconds
 from result_tables import finish
-from served import Said, Server, ask, configured, unused_port
 
 from unrender import ChatTemplate, Message, Turn, UnrenderError
 from unrender.answer.encode import encode_answer
 from unrender.errors import ExtendError
-from unrender.gateway import app
-from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece
-from unrender.gateway.example import example_model
-from unrender.gateway.serve import listener, server
-from unrender.machine.ids import id_maker, numbered_id
-from unrender.openai import Usage
+from unrender.machine import id_maker, numbered_id
 
 SHARED = ROOT.parent / "shared"
 TURNS = 20
 COSTS = (2, 20, 200, 500)
 """The turns whose cost is measured."""
-READS = 2000
-"""Prompt tokens per second that the scripted engine reads."""
-TOKEN = 4
-"""Approximate number of characters per token."""
 NAME = "get_weather"
 TOOL = tool(NAME, "Tell the weather in a city.", {"city": TEXT, "days": WHOLE})
 ASKED = {"role": "user", "content": "Compare the weather in these towns, one after the other."}
@@ -218,126 +198,16 @@ def _medians(steps: Steps, rounds: int) -> dict[int, dict[str, float]]:
     return {at: {way: statistics.median(one[at][way] for one in times[1:]) for way in of} for at, of in steps.items()}
 
 
-# Time to the first token.
-
-
-class Uncut:
-    """An engine whose answers have reasoning and a call. Its cache is only used if the prompt contains all of it."""
-
-    capabilities = EngineCapabilities(seed=False)
-
-    def __init__(self) -> None:
-        self.cache = ""
-        self.number = 0
-
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
-        """Yield an answer once the prompt is read."""
-        prompt = job.turn.prompt
-        seen = len(self.cache) if prompt.startswith(self.cache) else 0
-        await asyncio.sleep((len(prompt) - seen) / TOKEN / READS)
-        self.number += 1
-        text = answer(job.turn, self.number, liberties=True)
-        self.cache = prompt + text
-        for at in range(0, len(text), TOKEN):
-            yield Piece(text[at : at + TOKEN])
-        whole, written, cached = (length // TOKEN for length in (len(prompt), len(text), seen))
-        usage = Usage(prompt_tokens=whole, completion_tokens=written, cached_tokens=cached)
-        yield Piece("", 0, "stop", usage)
-
-    async def count(self, text: str) -> int:
-        """Count characters."""
-        return len(text) // TOKEN
-
-    async def ready(self) -> str | None:
-        """Report readiness."""
-        return None
-
-    async def close(self) -> None:
-        """Do nothing, since there are no resources to release."""
-
-
-def scripted(stack: ExitStack, chat: ChatTemplate, extend: Literal["on", "off"]) -> Server:
-    """Return a gateway in front of the scripted engine, in a thread that runs until the stack closes."""
-    port = unused_port()
-    model = Model(name="any", turns=Turns(template=chat, extend=extend), backend=Uncut())
-    running, listening = server(app([model]), shutdown_timeout=0.1), listener("127.0.0.1", port)
-    thread = threading.Thread(target=lambda: asyncio.run(running.serve([listening])), daemon=True)
-    thread.start()
-    stack.callback(lambda: setattr(running, "should_exit", True))
-    while not running.started:
-        time.sleep(0.05)
-    return Server(port, os.getpid())
-
-
-def llama(stack: ExitStack, path: Path, extend: Literal["on", "off"]) -> Server:
-    """Return a gateway with the model in its process, until the stack closes."""
-    # A single slot, so that each agent finds its own cache, whatever llama.cpp's similarity check does.
-    settings = (
-        f'[[models]]\nname = "any"\nbackend = "gguf"\npath = "{path}"\nslots = 1\nextend = "{extend}"\nprobe = false\n'
-    )
-    return configured(stack, settings)
-
-
-First = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""By server and turn: the seconds to the first token, and the prompt tokens that the engine had to read."""
-
-
-def first(servers: Mapping[str, Server], turns: int, rounds: int, **more: Any) -> First:
-    """Return the time of the first token of each turn after the first: the median of several agents."""
-    times: dict[str, dict[str, list[Said]]] = {name: {} for name in servers}
-    for attempt in range(rounds):
-        for name, one in servers.items():
-            # The start is new for each agent, so that none uses another one's cache.
-            messages: list[Any] = [{**ASKED, "content": f"I am client {attempt} of {time.time()}. {ASKED['content']}"}]
-            for number in range(1, turns + 1):
-                said = ask(one, {"messages": messages, "tools": [TOOL], "parallel_tool_calls": False, **more})
-                if number > 1:
-                    times[name].setdefault(str(number), []).append(said)
-                sent = {key: value for key, value in said.message.items() if value or key == "content"}
-                news = f"It is wet in town {number}, with wind from the west. " * 12
-                role = "tool" if said.message["tool_calls"] else "user"
-                messages += [{"role": "assistant", **sent}, {"role": role, "content": news}]
-    return {name: {turn: _middle(said) for turn, said in by.items()} for name, by in times.items()}
-
-
-def _middle(said: Sequence[Said]) -> dict[str, float]:
-    read = statistics.median(one.prompt_tokens - one.cached_tokens for one in said)
-    return {"seconds": round(statistics.median(one.first for one in said), 3), "read": int(read)}
-
-
-def firsts(turns: int, rounds: int) -> First:
-    """Return the seconds to the first token with an engine that can't truncate its cache, and with a real model."""
-    chat = ChatTemplate.from_file(ROOT / "tests" / "templates" / "json-tags.jinja")
-    states: dict[str, Literal["on", "off"]] = {"rendered": "off", "extended": "on"}
-    own = {"temperature": 0, "seed": 1, "max_tokens": 60, "tool_choice": "required"}
-    with ExitStack() as stack:
-        servers = {f"no cut, {name}": scripted(stack, chat, state) for name, state in states.items()}
-        found = first(servers, turns, rounds)
-    with ExitStack() as stack:
-        path = example_model()
-        servers = {f"llama.cpp, {name}": llama(stack, path, state) for name, state in states.items()}
-        return {**found, **first(servers, turns, rounds, **own)}
-
-
 def main() -> None:
     """Measure, and print the tables."""
-    parts = ["cost", "kept", "first"]
-    only = {"nargs": "+", "choices": parts, "default": parts}
-    given = arguments(__doc__, "templates", "--quick", "--json", only=only)
+    given = arguments(__doc__, "templates", "--quick", "--json")
     warnings.simplefilter("ignore")
     paths = given.templates or sorted([*SHARED.glob("templates/*.jinja"), *SHARED.glob("more-templates/*.jinja")])
     loaded = {path.stem: ChatTemplate.from_file(path) for path in paths[:: 8 if given.quick else 1]}
     calling = {name: chat for name, chat in loaded.items() if chat.capabilities.supports_tool_calls}
     some = dict([*calling.items()][:: 1 if given.templates or given.quick else 6])
-    works: Mapping[str, Callable[[], Any]] = {
-        "cost": lambda: cost(some, 3 if given.quick else 20),
-        "kept": lambda: list(kept(calling, TURNS)),
-        "first": lambda: firsts(4 if given.quick else 10, 1 if given.quick else 5),
-    }
-    # Results that aren't measured this time are kept.
-    before = read(given.json) if given.json else {}
-    found = {part: works[part]() for part in given.only}
-    finish(given, "next_turn", {**before, "command": "python benchmarks/next_turn.py", **found}, *given.only)
+    found = {"cost": cost(some, 3 if given.quick else 20), "kept": list(kept(calling, TURNS))}
+    finish(given, "next_turn", found, *found)
 
 
 if __name__ == "__main__":

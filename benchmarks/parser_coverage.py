@@ -1,7 +1,6 @@
 """The number of templates that vLLM's and SGLang's parsers support, using each system's best parsers for each template.
 
-python benchmarks/parser_coverage.py [TEMPLATE ...] [--json FILE]
-    (in the environment of `python3 scripts/run.py peers`; all vendors' templates by default)
+python benchmarks/parser_coverage.py [--json FILE]    (in the environment of `python3 scripts/run.py peers`)
 
 Strategy: the template writes up to six answers, with and without reasoning, content and one or two calls. The end of
 the turn and later text are cut off, as engines do. A system supports a template if for each of its answers some pair of
@@ -20,7 +19,6 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from readers import Calls, Vocabulary, parsed, quietly, sglang_calls, vllm_calls, vllm_request
@@ -32,9 +30,8 @@ from vendor import all_vendor_templates  # isort: skip - `reporting` sets the pa
 from unrender import ChatTemplate, UnrenderError
 from unrender.conversation.messages import Said
 from unrender.parser.prompt_tail import read_prefill
-from unrender.proof.cut import CutOut
-from unrender.verify.axes import PROOF_TOOLS, TOOL_NAMES, pairs, proof_answer
-from unrender.verify.renditions import Candidate, show_after_prompt
+from unrender.proof import CutOut
+from unrender.verify.renditions import PROOF_TOOLS, TOOL_NAMES, Candidate, pairs, proof_answer, show_after_prompt
 
 _CALL = (TOOL_NAMES[0], {"text": "São Paulo", "count": 3})
 _OTHER = (TOOL_NAMES[1], {"text": 'the "old" town', "count": 1})
@@ -72,14 +69,12 @@ class System:
 
 def main() -> None:
     """Print each template's number of answers that a system can't read, and the number of supported templates."""
-    asked = arguments(__doc__, "templates", "--json")
+    asked = arguments(__doc__, "--json")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     systems = {"SGLang": sglang(), "vLLM": vllm()}
     counts, seen = dict.fromkeys(("unrender", *systems), 0), 0
     for name, path in sorted(all_vendor_templates().items()):
-        if asked.templates and Path(name) not in asked.templates:
-            continue
         try:
             candidate = Candidate.of(ChatTemplate.from_file(path))
         except UnrenderError as error:

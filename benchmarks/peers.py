@@ -20,7 +20,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from readers import OURS, Piece, Reader, Run, installed, tokens
+from readers import OURS, Piece, Reader, installed, tokens
 from reporting import arguments, progress, seconds
 from result_tables import finish
 from streaming import AS_WRITTEN, CASES, CHUNK, Case
@@ -92,16 +92,12 @@ def costs(readers: list[Reader], case: Case, lengths: tuple[int, ...], rounds: i
             for reader in readers:
                 known = spent[reader.name]
                 if _worthwhile(known, size):
-                    once = seconds(partial(_exhaust, reader.prepare(case, tokens(text))))
+                    once = seconds(partial(deque, reader.prepare(case, tokens(text))(), maxlen=0))
                     known[size] = min(once, known.get(size, inf))
     return {
         name: {size: least / len(texts[size]) * CHUNK * 1e6 for size, least in known.items()}
         for name, known in spent.items()
     }
-
-
-def _exhaust(run: Run) -> None:
-    deque(run(), maxlen=0)
 
 
 def _worthwhile(known: dict[int, float], size: int) -> bool:

@@ -24,7 +24,7 @@ from streaming import AS_WRITTEN, Case, chunked
 
 from unrender.export import response_template_of
 from unrender.format import ToolMode
-from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
+from unrender.machine import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
 from unrender.parser.streaming import Parser
 
 MARKERS = re.compile(r"(</?(?:think|tool_call)>)")
@@ -293,17 +293,7 @@ def _sglang_pieces(given: tuple[str, str, list[Any]]) -> Iterator[Piece]:
 
 OURS = Reader("unrender", "unrender", _prepare_unrender, _unrender_pieces)
 PEERS = (
-    Reader(
-        "transformers",
-        "transformers.utils.chat_parsing",
-        _prepare_transformers,
-        _transformers_pieces,
-    ),
+    Reader("transformers", "transformers.utils.chat_parsing", _prepare_transformers, _transformers_pieces),
     Reader("vLLM", "vllm.parser.parser_manager", _prepare_vllm, _vllm_pieces),
-    Reader(
-        "SGLang",
-        "sglang.srt.function_call.function_call_parser",
-        _prepare_sglang,
-        _sglang_pieces,
-    ),
+    Reader("SGLang", "sglang.srt.function_call.function_call_parser", _prepare_sglang, _sglang_pieces),
 )

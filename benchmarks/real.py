@@ -12,8 +12,7 @@ for all concurrent answers. So its template writes only the tools' names, about 
 in the grammar. The tools are drawn from a table of nine realistic ones, each with its own name and arguments. An engine
 would also have to read the schemas, which costs both sides the same and isn't in these figures.
 
-CPU is that of the whole process, including the engine. On a shared machine only the ratios are meaningful, and CPU more
-than seconds. The last column counts the answers that started a call. If a server writes no required call, no grammar
+On a shared machine, only the ratios are meaningful. The last column counts the answers that started a call. If a server writes no required call, no grammar
 has constrained its tokens.
 """
 
@@ -28,11 +27,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from grammar_worth import TEXT, WHOLE, tool
 from reporting import arguments, progress
 from result_tables import finish
 from served import Said, Server, ask, gateway, llama_cpp
 
-from unrender.gateway.example import example_model
+from unrender.gateway.config import example_model
 
 TEMPLATE = """\
 {%- if tools %}{{ '<|im_start|>system\\nTools:' }}{% for tool in tools %}{{ ' ' ~ tool.function.name }}{% endfor %}{{ '<|im_end|>\\n' }}{% endif %}
@@ -46,7 +46,6 @@ TEMPLATE = """\
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 """A template that lists only the names of tools, so that any number of tools fits."""
 VERBS = ("get", "list", "find", "make", "send", "move", "drop", "open", "read")
-TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 SCHEMAS: tuple[Mapping[str, Any], ...] = (
     {"city": TEXT, "unit": {"enum": ["celsius", "fahrenheit"]}},
     {"query": TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": 100}, "cursor": TEXT},
@@ -67,13 +66,8 @@ def tools(count: int) -> list[dict[str, Any]]:
     serial = next(_serial)
     # A new first word invalidates the prompt cache, and new arguments invalidate cached schemas.
     names = [f"{VERBS[i % len(VERBS)]}{i or serial}" for i in range(count)]
-    return [_tool(name, SCHEMAS[i % len(SCHEMAS)], f"_{serial}") for i, name in enumerate(names)]
-
-
-def _tool(name: str, properties: Mapping[str, Any], suffix: str) -> dict[str, Any]:
-    own = {key + suffix: value for key, value in properties.items()}
-    schema = {"type": "object", "properties": own, "required": [next(iter(own))], "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
+    own = [{f"{key}_{serial}": value for key, value in schema.items()} for schema in SCHEMAS]
+    return [tool(name, "", it, optional=[*it][1:]) for name, it in zip(names, itertools.cycle(own), strict=False)]
 
 
 def pairs(count: int, tokens: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -107,17 +101,13 @@ def main() -> None:
 def _rows(servers: Mapping[str, Server], count: int, tokens: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Yield the costs of a number of tools, with a row for each server and temperature."""
     found: dict[tuple[str, str], list[tuple[Said, Said]]] = {}
-    refused: dict[str, str] = {}
     for _ in range(rounds):
         bound, plain = pairs(count, tokens)
         for name, server in servers.items():
             for state in ("cold", "warm"):
-                try:
-                    found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
-                except OSError as error:
-                    refused[name] = str(error)
-    rows = [{"tools": count, "server": name, "state": state, **_figures(pair)} for (name, state), pair in found.items()]
-    for row in (*rows, *({"tools": count, "server": name, "refused": why} for name, why in refused.items())):
+                found.setdefault((name, state), []).append((ask(server, bound), ask(server, plain)))
+    for (name, state), pair in found.items():
+        row = {"tools": count, "server": name, "state": state, **_figures(pair)}
         progress(" ".join(f"{key} {value}" for key, value in row.items()))
         yield row
 
@@ -129,11 +119,8 @@ def _figures(said: list[tuple[Said, Said]]) -> dict[str, float]:
         return round(statistics.median(of(*pair) for pair in said), 3)
 
     return {
-        "prompt": said[0][0].prompt_tokens,
         "later": middle(lambda bound, plain: bound.first / plain.first),
         "slower": middle(lambda bound, plain: plain.rate / bound.rate if bound.rate else math.inf),
-        "cpu": middle(lambda bound, _: 1e3 * bound.cpu / max(bound.tokens, 1)),
-        "plain_cpu": middle(lambda _, plain: 1e3 * plain.cpu / max(plain.tokens, 1)),
         "calls": sum(bool(bound.message["tool_calls"]) for bound, _ in said),
     }
 

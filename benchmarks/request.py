@@ -22,7 +22,7 @@ from result_tables import finish
 
 from unrender import ChatTemplate, TemplateError
 from unrender.analysis import analyze, shape_context, shape_messages
-from unrender.dialects.constraint import ENGINE_OF, Engine
+from unrender.dialects import ENGINE_OF, Engine
 
 TEMPLATES = sorted((ROOT / "tests" / "templates").rglob("*.jinja"))
 COUNTS = (1, 10, 20, 50, 100)
@@ -159,7 +159,6 @@ def main() -> None:
         "parser.copy()": turn.parser().copy,
     }
     found = {
-        "command": "python benchmarks/request.py",
         "template": name,
         "prepare": prepared,
         "dialects": list(grammars(chat, runs)),

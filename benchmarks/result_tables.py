@@ -188,22 +188,7 @@ def _cost(found: Found) -> Lines:
     yield from table(heads, rows)
 
 
-def _first(found: Found) -> Lines:
-    times = found["next_turn"]["first"]
-    last = str(max(map(int, next(iter(times.values())))))
-    rows = (
-        (name, f"{by['2']['seconds']:.2f} s", f"{by[last]['seconds']:.2f} s", by[last]["read"])
-        for name, by in times.items()
-    )
-    yield from table(("first token", "turn 2", f"turn {last}", f"tokens read at turn {last}"), rows)
-
-
-_SHOWN = {
-    "relay": "a byte relay",
-    "libraries": "the libraries",
-    "unrender": "unrender",
-    "litellm": "LiteLLM's proxy",
-}
+_SHOWN = {"relay": "a byte relay", "unrender": "unrender", "litellm": "LiteLLM's proxy"}
 _GATEWAY = (
     ("CPU for a chunk", "of_relay", "{:.1f}"),
     ("CPU for a request", "ms_per_request", "{:.1f} ms"),
@@ -233,7 +218,7 @@ def _gateway(found: Found) -> Lines:
 
 def _real(found: Found) -> Lines:
     heads = ("tools", "", "decoding takes", "first token takes", f"answers with a call, of {found['real']['rounds']}")
-    rows = (row for row in found["real"]["rows"] if row["server"] == "unrender" and "calls" in row)
+    rows = (row for row in found["real"]["rows"] if row["server"] == "unrender")
     yield from table(
         heads,
         ((row["tools"], row["state"], f"{row['slower']:.2f} ×", f"{row['later']:.1f} ×", row["calls"]) for row in rows),
@@ -254,7 +239,6 @@ TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "prepare": _columns("request", "prepare", _PREPARE),
     "kept": _columns("next_turn", "kept", _KEPT, left=2),
     "cost": _cost,
-    "first": _first,
     "gateway": _gateway,
     "real": _real,
     "worth": _columns("grammar_worth", "rows", _WORTH, left=2),

@@ -1,8 +1,7 @@
 """Start servers of one model for benchmarks, and send them requests: the gateway, and llama.cpp's own chat endpoint.
 
 Strategy: all servers run llama.cpp's engine code with the same file and number of threads. A request is streamed and
-timed from outside, by its first and last output. CPU is that of the server's process and its children, including the
-engine.
+timed from outside, by its first and last output.
 """
 
 from __future__ import annotations
@@ -15,24 +14,32 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+SERVE = (sys.executable, "-m", "unrender", "serve", "--port", "{port}")
+Output = IO[bytes] | int | None
+"""The output of a process: a file, `DEVNULL`, or that of this process."""
 
 
 class Server(NamedTuple):
     """A server process with a port."""
 
     port: int
-    pid: int
+    process: subprocess.Popen[bytes]
+
+    def get(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the response to a request, which is sent with POST if it has a body. Raises `HTTPError` for an error status."""
+        headers = {"content-type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        return urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers))
 
     def post(self, body: Mapping[str, Any]) -> Any:
         """Return the response of Chat Completions. Raises `HTTPError` if the server rejects the request."""
-        headers = {"content-type": "application/json"}
-        address = f"http://127.0.0.1:{self.port}/v1/chat/completions"
-        return urllib.request.urlopen(urllib.request.Request(address, json.dumps(body).encode(), headers))
+        return self.get("/v1/chat/completions", body)
 
 
 @dataclass(slots=True)
@@ -41,14 +48,9 @@ class Said:
 
     message: dict[str, Any] = field(default_factory=lambda: {"content": "", "tool_calls": []})
     tokens: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Prompt tokens that were in the engine's cache."""
     first: float = 0.0
     """Seconds from the request to the first token."""
     seconds: float = 0.0
-    cpu: float = 0.0
-    """Processor seconds used by the server."""
 
     @property
     def rate(self) -> float:
@@ -63,19 +65,14 @@ class Said:
 
 def gateway(stack: ExitStack, path: Path, *options: str, own: Mapping[str, str] | None = None) -> Server:
     """Return a gateway with the model in its process, until the stack closes. `own` are environment variables."""
-    return _serve(stack, "--gguf", str(path), *options, own=own)
+    return started(stack, [*SERVE, "--gguf", str(path), *options], "/ready", own)
 
 
-def configured(stack: ExitStack, settings: str) -> Server:
+def configured(stack: ExitStack, settings: str, ready: str = "/ready", output: Output = subprocess.DEVNULL) -> Server:
     """Return a gateway with these TOML settings, until the stack closes."""
     file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "gateway.toml"
     file.write_text(settings, encoding="utf-8")
-    return _serve(stack, "--config", str(file))
-
-
-def _serve(stack: ExitStack, *options: str, own: Mapping[str, str] | None = None) -> Server:
-    command = [sys.executable, "-m", "unrender", "serve", "--port", "{port}", *options]
-    return started(stack, command, "/ready", own)
+    return started(stack, [*SERVE, "--config", str(file)], ready, output=output)
 
 
 def llama_cpp(stack: ExitStack, path: Path, template: str = "") -> Server:
@@ -90,7 +87,13 @@ def unused_port() -> int:
         return int(unused.getsockname()[1])
 
 
-def started(stack: ExitStack, command: Sequence[str], ready: str = "", own: Mapping[str, str] | None = None) -> Server:
+def started(
+    stack: ExitStack,
+    command: Sequence[str],
+    ready: str = "",
+    own: Mapping[str, str] | None = None,
+    output: Output = subprocess.DEVNULL,
+) -> Server:
     """Return the server that a command starts, until the stack closes. `{port}` in the command is its port.
 
     If there is a path, it waits until the server answers there. Exits with an error message if the server ends.
@@ -98,48 +101,52 @@ def started(stack: ExitStack, command: Sequence[str], ready: str = "", own: Mapp
     port = unused_port()
     words = [word.replace("{port}", str(port)) for word in command]
     process = stack.enter_context(
-        subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **(own or {})})
+        subprocess.Popen(words, stdout=output, stderr=output, env={**os.environ, **(own or {})})
     )
     stack.callback(process.kill)
+    server = Server(port, process)
     while process.poll() is None:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}") if ready else None
-            return Server(port, process.pid)
+            if ready:
+                server.get(ready)
+            return server
         except OSError:
             time.sleep(0.1)
     sys.exit(f"{words[:4]}: the server ended")
 
 
-def ask(server: Server, body: Mapping[str, Any]) -> Said:
-    """Return the streamed answer of Chat Completions. Raises `OSError` if the server rejects the request."""
+def ask(server: Server, body: Mapping[str, Any], show: Callable[[Mapping[str, Any]], object] = bool) -> Said:
+    """Return the streamed answer of Chat Completions. `show` gets each delta. Raises `OSError` if the server rejects the request."""
     more = {"model": "any", "stream": True, "stream_options": {"include_usage": True}}
-    said, spent, start = Said(), cpu(server.pid), time.monotonic()
+    said, start = Said(), time.monotonic()
     with server.post({**more, **body}) as answer:
-        for line in answer:
-            if not line.startswith(b"data: {"):
-                continue
-            chunk = json.loads(line[6:])
+        for chunk in frames(answer):
             if "error" in chunk:
                 break
             said.first = said.first or time.monotonic() - start
-            _add(said, chunk)
-    said.seconds, said.cpu = time.monotonic() - start, cpu(server.pid) - spent
+            show(_add(said, chunk))
+    said.seconds = time.monotonic() - start
     return said
 
 
-def _add(said: Said, chunk: Mapping[str, Any]) -> None:
-    """Add a chunk to the answer."""
+def frames(answer: Iterable[bytes]) -> Iterator[Any]:
+    """Yield the JSON data of a stream."""
+    return (json.loads(line[6:]) for line in answer if line.startswith(b"data: {"))
+
+
+def _add(said: Said, chunk: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add a chunk to the answer, and return its delta."""
     if usage := chunk.get("usage"):
-        said.tokens, said.prompt_tokens = usage["completion_tokens"], usage["prompt_tokens"]
-        said.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    delta = chunk["choices"][0]["delta"] if chunk["choices"] else {}
+        said.tokens = usage["completion_tokens"]
+    delta: Mapping[str, Any] = chunk["choices"][0]["delta"] if chunk["choices"] else {}
     said.message["content"] += delta.get("content") or ""
     calls = said.message["tool_calls"]
     for part in delta.get("tool_calls") or ():
         while len(calls) <= part["index"]:
-            calls.append({"function": {"name": "", "arguments": ""}})
+            calls.append({"id": part["id"], "type": "function", "function": {"name": "", "arguments": ""}})
         for name, text in (part.get("function") or {}).items():
             calls[part["index"]]["function"][name] += text or ""
+    return delta
 
 
 def _threads(pid: int) -> list[Path]:
@@ -162,7 +169,7 @@ def memory(pid: int) -> int:
 
 def _llama_server(path: str, port: str, template: str) -> None:
     """Run llama.cpp's server until the process is stopped."""
-    from unrender.gateway.backends.backend import free_cores  # noqa: PLC0415 - only here
+    from unrender.gateway.backends import free_cores  # noqa: PLC0415 - only here
     from unrender.gateway.backends.llama_server import SLOTS, llama_cpp  # noqa: PLC0415 - only here
 
     xllamacpp = llama_cpp()

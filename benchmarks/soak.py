@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import re
 import signal
@@ -20,16 +19,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 from reporting import ROOT, arguments
-from served import memory, unused_port
+from served import configured, memory
 
+from engine_server import EngineServer, events  # isort: skip - `reporting` sets the path
 from streams import STREAMED, Broken, added_up, frames, said  # isort: skip - `reporting` sets the path
 
 IDLE = 3.0
@@ -54,8 +54,7 @@ MIDDLE: Mapping[str, bytes] = {
     "error": b'data: {"error": {"code": 500, "message": "out of memory"}}\n\n',
 }
 """Bytes that the engine sends in mid-stream."""
-_ASKED = re.compile(rb"stream (\d+) tokens (\d+) fault (\w+) at (\d+)")
-_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+_ASKED = re.compile(r"stream (\d+) tokens (\d+) fault (\w+) at (\d+)")
 _TOOL = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 
 
@@ -64,59 +63,41 @@ def pieces(name: int, tokens: int) -> list[str]:
     return [f"<{name}.{i}> " for i in range(tokens)]
 
 
-@dataclass(slots=True)
-class Engine:
-    """A fake llama-server that follows each prompt, including its faults."""
+class Faulty(EngineServer):
+    """A fake llama-server that follows each prompt, including its faults. A fault occurs only once for each stream."""
 
-    rate: float
-    met: set[bytes] = field(default_factory=set)
-    """Streams that were already requested. A fault occurs only once for each."""
-    open: int = 0
+    def __init__(self, rate: float) -> None:
+        super().__init__({"/tokenize": {"tokens": []}, "/completion": self._answer})
+        self._rate, self._met = rate, set[str]()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request, and close the connection."""
-        self.open += 1
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = _LENGTH.search(head)
-            asked = _ASKED.search(await reader.readexactly(int(length[1])) if length else b"")
-            if asked:
-                await self._stream(writer, int(asked[1]), int(asked[2]), asked[3].decode(), int(asked[4]))
-            else:
-                writer.write(b'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{"tokens": []}')
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            self.open -= 1
-            writer.close()
-
-    async def _stream(self, writer: asyncio.StreamWriter, name: int, tokens: int, fault: str, at: int) -> None:
-        if fault == "once" and str(name).encode() not in self.met:
-            self.met.add(str(name).encode())
-            return
-        status = {"long": "400"}.get(fault, fault) if fault in MESSAGES else "200"
-        writer.write(f"HTTP/1.1 {status} X\r\nconnection: close\r\n\r\n".encode())
+    def _answer(self, body: Mapping[str, Any]) -> Any:
+        found = _ASKED.search(body["prompt"])
+        assert found
+        name, tokens, fault, at = int(found[1]), int(found[2]), found[3], int(found[4])
+        if fault == "once" and found[1] not in self._met:
+            self._met.add(found[1])
+            return None
         if fault in MESSAGES:
-            writer.write(json.dumps({"error": {"code": int(status), "message": MESSAGES[fault]}}).encode())
-            return
-        _say(writer, '<tool_call>\n{"name": "f", "arguments": {"a": "' if fault == "call" else "")
-        for number, text in enumerate(pieces(name, tokens)):
-            await asyncio.sleep((IDLE * 0.5 if fault == "slow" and number == at else 1) / self.rate)
+            status = int({"long": "400"}.get(fault, fault))
+            return {"status": status, "error": {"code": status, "message": MESSAGES[fault]}}
+        return list(self._parts(pieces(name, tokens), fault, at))
+
+    def _parts(self, texts: Sequence[str], fault: str, at: int) -> Iterator[bytes | float]:
+        if fault == "call":
+            yield _item('<tool_call>\n{"name": "f", "arguments": {"a": "')
+        for number, text in enumerate(texts):
+            yield (IDLE * 0.5 if fault == "slow" and number == at else 1) / self._rate
             if number == at and fault in ("cut", "silent", *MIDDLE):
-                writer.write(MIDDLE.get(fault, b""))
-                await writer.drain()
-                await asyncio.sleep(IDLE * 5 if fault == "silent" else 0)
+                yield from (MIDDLE.get(fault, b""), IDLE * 5 if fault == "silent" else 0.0)
                 return
-            _say(writer, text)
-            await writer.drain()
-        _say(writer, '"}}\n</tool_call>' if fault == "call" else "")
-        _say(writer, "", stop=True, stop_type="eos", tokens_predicted=tokens, tokens_evaluated=1)
+            yield _item(text)
+        if fault == "call":
+            yield _item('"}}\n</tool_call>')
+        yield _item("", stop=True, stop_type="eos", tokens_predicted=len(texts), tokens_evaluated=1)
 
 
-def _say(writer: asyncio.StreamWriter, text: str, *, stop: bool = False, **more: Any) -> None:
-    item = {"content": text, "tokens": [1] if text else [], "stop": stop, **more}
-    writer.write(f"data: {json.dumps(item)}\n\n".encode())
+def _item(text: str, *, stop: bool = False, **more: Any) -> bytes:
+    return events({"content": text, "tokens": [1] if text else [], "stop": stop, **more}, done=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,15 +132,14 @@ class Asked:
             return f"status {status}, not {fails}"
         if status != 200:
             return "" if "error" in json.loads(text) else "no error"
-        whole = "".join(pieces(self.name, self.tokens))
         if not FAULTS[self.fault][1]:
             return self._broken(text, "".join(pieces(self.name, self.at)))
         try:
             answer = added_up(self.path, text) if self.stream else said(self.path, json.loads(text))
         except Broken as error:
             return f"an error: {error}"
-        heard = "".join(strings(answer)).replace('{"a": "', "").replace('"}', "")
-        return "" if whole.strip() in heard and heard.count("<") == self.tokens else f"lost: {heard!r}"
+        heard = re.findall(r"<[\d.]+>", json.dumps(answer))
+        return "" if heard == [text.strip() for text in pieces(self.name, self.tokens)] else f"lost: {heard}"
 
     def _broken(self, text: str, before: str) -> str:
         try:
@@ -179,15 +159,6 @@ DELTAS: Mapping[str, Callable[[dict[str, Any]], str]] = {
 }
 """The text of a frame."""
 PATHS = tuple(path for path in STREAMED if path in DELTAS)
-
-
-def strings(value: Any) -> list[str]:
-    """Return the texts in JSON data."""
-    if isinstance(value, dict):
-        return [text for item in value.values() for text in strings(item)]
-    if isinstance(value, list):
-        return [text for item in value for text in strings(item)]
-    return [value] if isinstance(value, str) and "<" in value else []
 
 
 @dataclass(slots=True)
@@ -235,39 +206,35 @@ class Soak:
                 await asyncio.sleep(1 if asked.fault == "reader" and self.draw.random() < 0.2 else 0)
             return "" if asked.fault == "leave" else asked.wrong(answer.status, heard.decode())
 
-    async def watch(self, pid: int) -> None:
+    async def clients(self, pid: int, streams: int) -> str:
+        """Run the clients until the time is over, and return the metric of streams that are left."""
+        plain = aiohttp.TCPConnector(limit=0, force_close=True)
+        async with aiohttp.ClientSession(connector=plain, timeout=aiohttp.ClientTimeout(None)) as session:
+            # The port is open before the server is ready to handle signals.
+            async with session.get(f"{self.address}/health"):
+                pass
+            watching = asyncio.create_task(self._watch(pid))
+            await asyncio.gather(*(self.client(session) for _ in range(streams)))
+            watching.cancel()
+            await asyncio.sleep(IDLE * 2)
+            async with session.get(f"{self.address}/metrics") as answer:
+                found = re.search(r"^unrender_streams (\S+)", await answer.text(), re.MULTILINE)
+        return found[1] if found else "unknown"
+
+    async def _watch(self, pid: int) -> None:
         """Record the gateway's memory at intervals."""
         while True:
             await asyncio.sleep(SAMPLE)
             self.memory.append(memory(pid))
 
 
-@asynccontextmanager
-async def gateway(settings: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `unrender serve` until it exits after a signal."""
-    command = [sys.executable, "-m", "unrender", "serve", "--config", str(settings)]
-    source = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with log.open("wb") as file:
-        running = await asyncio.create_subprocess_exec(*command, stderr=file, env=source)
-        while "listening at" not in log.read_text(encoding="utf-8"):
-            assert running.returncode is None, log.read_text(encoding="utf-8")
-            await asyncio.sleep(0.2)
-        try:
-            yield running
-        finally:
-            with suppress(ProcessLookupError):
-                running.terminate()
-            await asyncio.wait_for(running.wait(), 60)
-
-
-TOML = """port = {port}
-[limits]
+TOML = """[limits]
 keepalive_interval = 1.0
 kept_bytes = 1000000
 [[models]]
 name = "m"
 backend = "llama-server"
-url = "http://127.0.0.1:{engine}"
+url = "{engine}"
 template = {template}
 idle_timeout = {idle}
 probe = false
@@ -277,35 +244,24 @@ TEMPLATE = ROOT / "tests" / "templates" / "json-tags.jinja"
 
 async def soak(minutes: float, streams: int, rate: float, seed: int) -> list[str]:
     """Run the soak test, print its figures, and return the faults."""
-    faulty = Engine(rate)
-    listener = await asyncio.start_server(faulty.serve, "127.0.0.1", 0, backlog=4096)
-    engine, port = listener.sockets[0].getsockname()[1], unused_port()
-    with tempfile.TemporaryDirectory() as folder:
-        settings, log = Path(folder) / "gateway.toml", Path(folder) / "log.txt"
-        text = TOML.format(port=port, engine=engine, template=json.dumps(str(TEMPLATE)), idle=IDLE)
-        settings.write_text(text, encoding="utf-8")
-        async with gateway(settings, log) as running:
-            address = f"http://127.0.0.1:{port}"
-            run = Soak(address, random.Random(seed), time.monotonic() + minutes * 60)
-            plain = aiohttp.TCPConnector(limit=0, force_close=True)
-            async with aiohttp.ClientSession(connector=plain, timeout=aiohttp.ClientTimeout(None)) as session:
-                # The port is open before the server is ready to handle signals.
-                async with session.get(f"{address}/health"):
-                    pass
-                watching = asyncio.create_task(run.watch(running.pid))
-                await asyncio.gather(*(run.client(session) for _ in range(streams)))
-                watching.cancel()
-                await asyncio.sleep(IDLE * 2)
-                async with session.get(f"{address}/metrics") as answer:
-                    left = re.search(r"^unrender_streams (\S+)", await answer.text(), re.MULTILINE)
-            files = len(list(Path(f"/proc/{running.pid}/fd").iterdir()))
-        logged = log.read_text(encoding="utf-8").splitlines()
-    listener.close()
+    with ExitStack() as stack:
+        log = stack.enter_context(tempfile.TemporaryFile())
+        async with Faulty(rate) as faulty:
+            settings = TOML.format(engine=faulty.url, template=json.dumps(str(TEMPLATE)), idle=IDLE)
+            # `/ready` would ask the engine.
+            server = await asyncio.to_thread(configured, stack, settings, "/health", log)
+            run = Soak(f"http://127.0.0.1:{server.port}", random.Random(seed), time.monotonic() + minutes * 60)
+            left = await run.clients(server.process.pid, streams)
+            files = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+            server.process.terminate()
+            ended = await asyncio.to_thread(server.process.wait, 60)
+        log.seek(0)
+        logged = log.read().decode().splitlines()
     found = [*run.wrong, *(line for line in logged if "Traceback" in line or "defect" in line)]
     found += [f"{faulty.open} connections to the engine are left"] if faulty.open else []
-    found += [f"streams left: {left and left[1]}"] if not left or float(left[1]) else []
+    found += [f"streams left: {left}"] if left != "0.0" else []
     # The server ends by the signal itself.
-    found += [f"the gateway ended with {running.returncode}"] if running.returncode != -signal.SIGTERM else []
+    found += [f"the gateway ended with {ended}"] if ended != -signal.SIGTERM else []
     quarter = max(1, len(run.memory) // 4)
     early, late = (statistics.median(run.memory[at:][:quarter]) for at in (quarter, -quarter))
     if late > early * GROWTH + SLACK:

@@ -17,24 +17,12 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from reporting import arguments, progress, seconds
+from reporting import ROOT, arguments, progress, seconds
 from result_tables import finish
 
-from unrender.format import (
-    Arguments,
-    CallSyntax,
-    Codec,
-    Format,
-    Reasoning,
-    ReasoningMode,
-    Slot,
-    Strings,
-    TurnTexts,
-    Typing,
-)
-from unrender.machine.events import ContentText
-from unrender.machine.policy import Policy
-from unrender.messages.wire import Request, Tool
+from unrender.format import Arguments, Codec, Format, Slot, Strings, Typing
+from unrender.machine import ContentText, Policy
+from unrender.messages import Request, Tool
 from unrender.parser.streaming import Parser
 
 CHUNK = 4
@@ -42,18 +30,7 @@ LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
 CONTENT_BAR, ARGUMENTS_BAR = 3.0, 4.5
 """Maximum cost of a chunk, relative to a parser that does nothing."""
 
-JSON_FORMAT = Format(
-    turn=TurnTexts(
-        headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n"
-    ),
-    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"),
-    tools=CallSyntax(
-        call_start="<tool_call>\n",
-        call_end="\n</tool_call>",
-        separator="\n",
-        function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
-    ),
-)
+JSON_FORMAT = Format.from_json((ROOT / "tests" / "formats" / "json-tags.json").read_text(encoding="utf-8"))
 TAGGED_FORMAT = replace(
     JSON_FORMAT,
     tools=replace(
@@ -189,7 +166,7 @@ def main() -> None:
     asked = arguments(__doc__, "--quick", "--json")
     lengths, runs = (LENGTHS[2::2], 2) if asked.quick else (LENGTHS, 7)
     cases = [measured(case, lengths, runs) for case in CASES]
-    finish(asked, "streaming", {"command": "python benchmarks/streaming.py", "cases": cases}, "chunk")
+    finish(asked, "streaming", {"cases": cases}, "chunk")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Count the outputs of CanIToolCall, a neutral suite of tool-call formats, that unrender parses as the suite expects.
 
-python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE] [FAMILY ...]
+python benchmarks/tool_call_suite.py [--failures] [--special] [--json FILE]
     (in the environment of `python3 scripts/run.py canitoolcall`)
 
 Strategy: `UnrenderAdapter` has the form of CanIToolCall's own adapters, so it could be contributed to that project. The
@@ -33,11 +33,7 @@ from result_tables import finish
 from vendor import all_vendor_templates  # isort: skip - `reporting` sets the path
 
 import unrender
-from unrender import (
-    ChatTemplate,
-    Format,
-    Parser,
-)
+from unrender import ChatTemplate, Format, Parser
 from unrender.openai import deltas
 
 TEMPLATES = {
@@ -172,12 +168,10 @@ def main() -> None:
     """Print the number of fixtures of each family that pass, and the failed ones."""
     special = {"action": "store_true", "help": "tell the parser which texts are special tokens"}
     failures = {"action": "store_true", "help": "list the fixtures that don't pass"}
-    asked = arguments(__doc__, "families", "--json", special=special, failures=failures)
+    asked = arguments(__doc__, "--json", special=special, failures=failures)
     adapter, families = UnrenderAdapter(special=asked.special), load_families()
     counts: dict[str, Counter[str]] = {}
     for fixture in load_fixtures():
-        if asked.families and fixture.family not in asked.families:
-            continue
         family = families[fixture.family]
         case = evaluate(fixture, family, replay(adapter, fixture, family, DEFAULT_STRATEGIES))
         counts.setdefault(fixture.family, Counter())[case.status.value] += 1

@@ -11,7 +11,6 @@ log are printed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -21,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from real_models import MODELS, model_file
+from reporting import arguments
 
 try:
     import torch
@@ -50,11 +50,8 @@ def get_temperature(city: str) -> dict[str, Any]:
 
 def main() -> None:
     """Train for one step, and print what happened."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("trainer", choices=TRAINERS)
-    parser.add_argument("--model", choices=MODELS, default="coder-small")
-    parser.add_argument("--samples", type=int, default=2, help="conversations in the step")
-    given = parser.parse_args()
+    own = {"model": {"choices": MODELS, "default": "coder-small"}, "samples": {"type": int, "default": 2}}
+    given = arguments(__doc__, "trainer", **own)
     set_seed(0)
     model, tokenizer = loaded(model_file(given.model))
     TRAINERS[given.trainer](model, tokenizer, given.samples)
@@ -153,10 +150,7 @@ def with_verl(model: Any, tokenizer: Any, samples: int) -> None:
 
 async def _verl_conversations(model: Any, tokenizer: Any, samples: int) -> list[Any]:
     """Return the outputs of verl's agent loop, with the model as its engine."""
-    from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
-    from verl.experimental.agent_loop.tool_parser import ToolParser
-    from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
-    from verl.utils.tokenizer import continuous_token_wiring as wiring
+    from verl_loop import agent_loop
 
     schema = read_request([get_temperature])[0].plain[0]
 
@@ -175,31 +169,14 @@ async def _verl_conversations(model: Any, tokenizer: Any, samples: int) -> list[
                 token_ids=ids.tolist(), log_probs=scores.tolist(), routed_experts=None, num_preempted=0, extra_fields={}
             )
 
-    class Temperature:
-        name, tool_schema = "get_temperature", OpenAIFunctionToolSchema(**schema)
-
-        async def create(self, *_: Any, **__: Any) -> tuple[str, Any]:
-            return "1", ToolResponse()
-
-        async def execute(self, _: str, arguments: Mapping[str, Any], **__: Any) -> tuple[Any, float, dict[str, Any]]:
-            return ToolResponse(text=json.dumps(get_temperature(**arguments))), 0.0, {}
-
-        async def release(self, *_: Any, **__: Any) -> None: ...
-
-    def loop() -> Any:
-        made = object.__new__(ToolAgentLoop)  # Its constructor needs verl's servers.
-        made.tokenizer, made.processor, made.mm_processor_kwargs, made.server_manager = tokenizer, None, None, Engine()
-        made.continuous_token_builder = wiring.create_continuous_token_builder(tokenizer, hf_model_type="unknown")
-        made.tool_parser = ToolParser.get_tool_parser("unrender", tokenizer)
-        made.tools, made.tool_schemas = {"get_temperature": Temperature()}, [schema]
-        made.response_length, made.max_assistant_turns, made.max_user_turns = LONGEST, TURNS, 0
-        made.max_tool_response_length, made.max_parallel_calls, made.tool_response_truncate_side = 4096, 1, "left"
-        made.rollout_config = SimpleNamespace(prompt_length=4096, full_determinism=False)
-        made.loop = asyncio.get_running_loop()
-        return made
-
     question = [{"role": "user", "content": QUESTION}]
-    return [await loop().run({}, raw_prompt=list(question)) for _ in range(samples)]
+    outputs = []
+    for _ in range(samples):
+        limits = {"response_length": LONGEST, "max_assistant_turns": TURNS}
+        loop = agent_loop(tokenizer, Engine(), schema, lambda **given: json.dumps(get_temperature(**given)), **limits)
+        loop.loop = asyncio.get_running_loop()
+        outputs.append(await loop.run({}, raw_prompt=list(question)))
+    return outputs
 
 
 def _last_answer(output: Any) -> list[int]:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from properties.families import FAMILIES, REQUEST  # noqa: E402
 from properties.invariants import check, check_strict  # noqa: E402
 
-from unrender.messages.wire import Message, Request  # noqa: E402
+from unrender.messages import Message, Request  # noqa: E402
 from unrender.parser.streaming import Parser  # noqa: E402
 
 ANY_TOOL = Request(tools=None)

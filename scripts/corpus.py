@@ -22,7 +22,7 @@ sys.path.append(str(environment.ROOT / "tests"))
 import message_rows
 import schema_rows
 from explanation_rows import EXPLANATIONS, SAID, said
-from recipes import ANALYSIS, DERIVED, derived, rows_of
+from recipes import ANALYSIS, derived, rows_of
 from rendering_rows import RENDERING, facts, rendered, shaped
 from rows import ANSWERS, FORMATS, READ, Row, rows
 from value_rows import VALUES, given, value_rows
@@ -30,27 +30,11 @@ from value_rows import VALUES, given, value_rows
 from unrender.analysis import analyze
 from unrender.errors import FormatError
 from unrender.format import FORMAT_VERSION, Format
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 
 TEMPLATES = environment.ROOT / "tests" / "templates"
 CHECKS = environment.ROOT / "tests" / "corpus" / "format_checks.jsonl"
 GOLDEN = environment.ROOT / "tests" / "formats"
-
-ORDER = (
-    *(
-        "why",
-        "with",
-        "tools",
-        "more_tools",
-        "tool_choice",
-        "named_tool",
-        "parallel_tool_calls",
-        "response_schema",
-        "reasoning_format",
-    ),
-    *("prompt", "prefill", "is_continuation", "known_ids", "policy", "strict", "text", "finish", *READ),
-)
-"""The fields of a row in reading order."""
 
 
 def main() -> None:
@@ -64,27 +48,26 @@ def main() -> None:
         found.setdefault(name, []).append(Row(name=name, data=json.loads(data)))
     for name, of_format in found.items():
         write(name, map(read_anew, of_format))
-    kept = [
-        {key: value for key, value in row.items() if key not in schema_rows.READ} for row in schema_rows.schema_rows()
-    ]
-    lines = [_line({**row, **schema_rows.read(row)}, ("why", "schema", "longest", *schema_rows.READ)) for row in kept]
-    schema_rows.SCHEMAS.write_text("".join(lines), encoding="utf-8")
+    anew(schema_rows.SCHEMAS, schema_rows.read, schema_rows.READ)
     values = [{**row, "gives": given(row)} for row in value_rows()]
-    VALUES.write_text("".join(_line(row, ("why",)) for row in values), encoding="utf-8")
+    VALUES.write_text("".join(map(_line, values)), encoding="utf-8")
     anew(CHECKS, problem_of, ("problem",))
     for name, reading in (("expressions", rendered), ("facts", facts), ("shapes", shaped)):
         anew(RENDERING / f"{name}.jsonl", reading, ("text", "error", "exhausted", "needs", "shaped"))
     anew(EXPLANATIONS, said, SAID)
     anew(message_rows.MESSAGES, message_rows.read, ("gives", "error"))
     recipes = [{**row, **derived(row)} for row in rows_of(ANALYSIS)]
-    order = ("why", "frame", "thoughts", "calls", "oddity", "template", "answer", "prompt", *DERIVED)
-    ANALYSIS.write_text("".join(_line(row, order) for row in recipes), encoding="utf-8")
+    ANALYSIS.write_text("".join(map(_line, recipes)), encoding="utf-8")
 
 
 def anew(path: Path, reading: Callable[[Mapping[str, Any]], Mapping[str, Any]], says: Iterable[str]) -> None:
     """Return the rows of a file with regenerated results."""
-    kept = [{key: row[key] for key in row if key not in says} for row in rows_of(path)]
-    path.write_text("".join(_line({**row, **reading(row)}, ("why",)) for row in kept), encoding="utf-8")
+    lines = []
+    for row in rows_of(path):
+        found = reading(row)
+        results = {key: found[key] for key in says if key in found}
+        lines.append(_line({key: row[key] for key in row if key not in says} | results))
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def problem_of(row: Mapping[str, Any]) -> dict[str, str]:
@@ -121,15 +104,13 @@ def read_anew(row: Row) -> dict[str, Any]:
 
 def write(name: str, data: Iterable[Mapping[str, Any]]) -> None:
     """Write the file of a format."""
-    (ANSWERS / f"{name}.jsonl").write_text("".join(_line(item, ORDER) for item in data), encoding="utf-8")
+    (ANSWERS / f"{name}.jsonl").write_text("".join(map(_line, data)), encoding="utf-8")
 
 
-def _line(data: Mapping[str, Any], order: Iterable[str]) -> str:
-    """Return a row as a line, with the most important fields first."""
-    ordered = {key: data[key] for key in dict.fromkeys((*order, *data)) if key in data}
-    text = json.dumps(ordered, ensure_ascii=False)
+def _line(data: Mapping[str, Any]) -> str:
+    text = json.dumps(data, ensure_ascii=False)
     # Half of a surrogate pair, which a token may contain, can only be written as an escape.
-    return f"{text if _is_whole(text) else json.dumps(ordered)}\n"
+    return f"{text if _is_whole(text) else json.dumps(data)}\n"
 
 
 def _is_whole(text: str) -> bool:

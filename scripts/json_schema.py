@@ -24,7 +24,7 @@ from typing import Any
 import fetch
 import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
-from environment import ROOT, table
+from environment import ROOT, between, table
 
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
@@ -42,48 +42,6 @@ from unrender.verify.grammars import Accepts, lark_reader
 PAGE = ROOT / "docs" / "reference" / "json-schema.md"
 SERVER = "http://localhost:1234/"
 """Address of the suite's remote documents."""
-KEYWORD_TABLE = """# JSON Schema support
-
-Written by `scripts/json_schema.py`; do not edit.
-Tests check every row with the engines' own libraries.
-
-`✓` means exact: the model can write every value that the schema allows, and no other.
-`wider` means that the grammar doesn't enforce the keyword.
-All other keywords are still enforced. A `SchemaWarning` names the tool, the path and the ignored keyword.
-
-Three rules apply to all dialects.
-Properties are generated in the order of the schema, and optional properties may be omitted.
-An object with `properties` allows no other properties unless the schema has `additionalProperties`.
-A keyword implies a type: `properties` implies an object, and `minLength` implies a string.
-
-"""
-
-
-SUITE = """
-## The official test suite
-
-The [JSON Schema Test Suite](https://github.com/json-schema-org/JSON-Schema-Test-Suite) (draft 2020-12, without its optional
-parts) has {count} instances.
-llguidance parses each instance with the grammar of its schema.
-`unrender.grammar.bundled` adds the documents that a schema refers to.
-`tests/conformance/test_schemas.py` runs the same check.
-
-Some valid instances are rejected on purpose, because generated values should have the type that a keyword implies, the right format,
-and no undeclared keys. The table of files counts these instances as "argued".
-
-"""
-BY_FILE = """
-These features would need memory, or one rule for each combination, and are enforced only in part:
-
-- `uniqueItems`, if items can have many values: a grammar can't remember earlier items (13 instances).
-- `unevaluatedItems` after an `if` with `contains`: the evaluated items are known only at the end of the array (4 instances).
-- `patternProperties`, if a key matches several patterns, or a pattern and a declared name: each combination needs a rule (3 instances).
-- `contains`, `not` or `if` with a schema that can't be negated (`multipleOf`, `patternProperties`, `unevaluatedProperties`).
-- Numbers with bounds that must not be integers, and fractional values of `multipleOf` that don't divide 1, such as 1.5.
-
-These files contain instances that the GBNF grammar doesn't handle as JSON Schema requires:
-
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +67,13 @@ def main() -> None:
     """Write the page."""
     if not suite():
         sys.exit(f"no test suite in {fetch.SUITE}: run `python3 scripts/fetch.py schema-suite`")
-    PAGE.write_text(keyword_section() + suite_section(), encoding="utf-8")
+    PAGE.write_text(with_suite(with_keywords(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
-def keyword_section() -> str:
-    """Return the page up to the section on the test suite."""
+def with_keywords(page: str) -> str:
+    """Return the page with the table of keywords."""
     heads = ("keyword", "example", "GBNF", "Lark", "structural tag", "reason")
-    return f"{KEYWORD_TABLE}{table(heads, _keyword_rows())}\n"
+    return between(page, "keywords", table(heads, _keyword_rows()))
 
 
 def losses(keyword: Keyword, *, native: bool) -> tuple[Unsupported, ...]:
@@ -294,14 +252,14 @@ def typed(schema: Any) -> Any:
     return {"type": implied, **parts} if implied else parts
 
 
-def suite_section() -> str:
-    """Return the section on the test suite, with the number of instances for each verdict."""
+def with_suite(page: str) -> str:
+    """Return the page with the number of the test suite's instances for each verdict and file."""
     counts = {dialect.name: Counter(verdict for _, verdict in verdicts(dialect.name)) for dialect in DIALECTS}
     total = sum(counts["GBNF"].values())
     rows = ((verdict.value, *(_share(counts[it.name][verdict], total) for it in DIALECTS)) for verdict in Verdict)
-    verdict_table = table(("verdict", "GBNF", "Lark"), rows, "lr")
     heads = ("file", "instances", "right", "argued", "with a warning", "without a warning")
-    return f"{SUITE.format(count=total)}{verdict_table}\n{BY_FILE}{table(heads, _file_rows(), 'lr')}\n"
+    shown = between(page, "verdicts", table((f"verdict, of {total} instances", "GBNF", "Lark"), rows, "lr"))
+    return between(shown, "files", table(heads, _file_rows(), "lr"))
 
 
 def _share(count: int, total: int) -> str:

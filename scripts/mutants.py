@@ -7,8 +7,7 @@ low.
 
 Strategy: all tests are collected once and run once without changes, to record the duration of each and the functions
 that it enters. Each mutant (see `mutating`) is tried in a fork, with the tests that enter the changed function. Tests
-that have detected a mutant of the module run first, then the fastest ones. Changes outside functions are made by
-importing everything anew.
+that have detected a mutant of the module run first, then the fastest ones.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from typing import Any
 
 import pytest
 from environment import ROOT
-from mutating import SOURCE, Mutant, Mutated, changed_in_place, mutants, mutated, outermost, places
+from mutating import SOURCE, Mutant, changed_in_place, mutants, mutated, places
 
 from unrender.cache import Cache
 
@@ -71,8 +70,6 @@ TESTS = (
 """Tests that may detect a mutant. Tests marked `slow` or `full` aren't run, but all cases of tests marked `few` are."""
 _MANY, _CASES = re.compile(r"tests/(conformance|properties)/"), 20
 """Tests with a case for each template or format, and the number of cases to run. A hundred analyses take a minute."""
-_ANEW = ("test_corpus.py", "unit/analysis/test_derivation.py", "unit")
-"""Tests to run after importing everything anew, which takes seconds. Of `unit`, only the module's folder is run."""
 _SECONDS, _LONGEST, _BYTES = 60, 30, 4 << 30
 """Maximum seconds for the tests of one mutant and for one test. A test that doesn't end has detected the mutant."""
 
@@ -88,7 +85,7 @@ class Trials:
 
     def __init__(self, sample: Sequence[tuple[Path, Mutant]]) -> None:
         self.sample = sample
-        self.survivors, self.endless, self.begun = list[Mutant](), 0, False
+        self.survivors, self.endless, self.fixed, self.begun = list[Mutant](), 0, 0, False
         self.kills = Counter[tuple[str, str]]()
         """Mutants killed by each test, by module and in total (""). Tests with more kills run first."""
         self.heard, self.told = os.pipe()
@@ -113,11 +110,10 @@ class Trials:
         self.begun = self._passes_unchanged(session)
         for number, (path, mutant) in enumerate(self.sample if self.begun else (), 1):
             status = _status(partial(self._try, session, path, mutant), 2 * _SECONDS)
-            if os.waitstatus_to_exitcode(status) == _ELSEWHERE:
-                status = _status(partial(self._try_anew, path, mutant), 2 * _SECONDS)
             while chunk := _read(self.heard):
                 self.kills.update(key for test in chunk.splitlines() for key in ((path.stem, test), ("", test)))
             self.endless += os.WIFSIGNALED(status)
+            self.fixed += os.waitstatus_to_exitcode(status) == _FIXED
             if status == 0:
                 self.survivors.append(mutant)
                 _say(f"alive: {mutant.module}:{mutant.line} {mutant.function}: {mutant.change}")
@@ -154,15 +150,14 @@ class Trials:
         return 0
 
     def _try(self, session: pytest.Session, path: Path, mutant: Mutant) -> int:
-        """Return 0 if tests pass with the changed function, 1 if one fails, `_ELSEWHERE` if it can't be changed."""
+        """Return 0 if tests pass with the changed function, 1 if one fails, `_FIXED` if it can't be changed."""
         tree = ast.parse(path.read_text("utf-8"))
-        function = outermost(mutant, tree)
         code = mutated(tree, places(tree)[mutant.number], str(path))
         module = importlib.import_module(f"unrender.{mutant.module}")
-        if function != mutant.function or not changed_in_place(module, function, code):
-            return _ELSEWHERE
+        if not changed_in_place(module, mutant.function, code):
+            return _FIXED
         clear_caches()
-        asked = [item for item in session.items if f"{path}:{function}" in self.entered[item.nodeid]]
+        asked = [item for item in session.items if f"{path}:{mutant.function}" in self.entered[item.nodeid]]
         asked.sort(key=lambda item: (-self.kills[path.stem, item.nodeid], self.seconds[item.nodeid]))
         begun = time.process_time()
         for item in asked:
@@ -176,25 +171,9 @@ class Trials:
                 return 1
         return 0
 
-    def _try_anew(self, path: Path, mutant: Mutant) -> int:
-        """Return 0 if tests pass after importing the changed module before all others, 1 if one fails."""
-        tree = ast.parse(path.read_text("utf-8"))
-        code = mutated(tree, places(tree)[mutant.number], str(path))
-        for name, module in list(sys.modules.items()):
-            if (getattr(module, "__file__", None) or "").startswith(str(ROOT)) and name != "__main__":
-                del sys.modules[name]
-        sys.meta_path.insert(0, Mutated(f"unrender.{mutant.module}", code))
-        of_folder = ROOT / "tests" / "unit" / path.parent.relative_to(SOURCE)
-        asked = [of_folder if name == "unit" else ROOT / "tests" / name for name in _ANEW]
-        teller = _Teller(self.told)
-        for test in asked:
-            if pytest.main([*_OPTIONS, "-x", str(test)], plugins=[teller]) not in (0, _NO_TESTS):
-                return 1
-        return 0
 
-
-_ELSEWHERE = 3
-"""The exit code for a place outside functions."""
+_FIXED = 3
+"""The exit code for a function that can't be changed."""
 
 
 def _passes(session: pytest.Session, item: pytest.Item) -> bool:
@@ -244,8 +223,6 @@ def _read(pipe: int) -> str:
         return ""
 
 
-_NO_TESTS = 5
-"""Pytest's exit code if no test was selected."""
 _OPTIONS = [
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no"),
     *("-m", "not slow and (few or not full)", f"--rootdir={ROOT}"),
@@ -299,7 +276,7 @@ def main() -> None:
 
 
 def _report(trials: Trials, of: int, seed: int, seconds: float) -> None:
-    count = len(trials.sample)
+    count = len(trials.sample) - trials.fixed
     tried = Counter(mutant.module.partition(".")[0] for _, mutant in trials.sample)
     alive = Counter(mutant.module.partition(".")[0] for mutant in trials.survivors)
     for part, number in tried.items():
@@ -307,7 +284,7 @@ def _report(trials: Trials, of: int, seed: int, seconds: float) -> None:
     killed = count - len(trials.survivors)
     share = killed / max(count, 1)
     _say(f"{killed} of {count} killed ({share:.1%}), of {of} possible ones, seed {seed}, {seconds:.0f} s")
-    _say(f"{trials.endless} of the killed did not end, or took too much")
+    _say(f"{trials.endless} of the killed did not end, or took too much; {trials.fixed} others could not be made")
     sys.exit(share < BAR)
 
 

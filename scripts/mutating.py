@@ -1,16 +1,12 @@
 """Create mutants of a module: the same module with one change.
 
-Strategy: a mutant of a function replaces the code of the live function. Code outside functions (class defaults, tables)
-is changed by importing the module anew under its own name.
+Strategy: a mutant of a function replaces the code of the live function. Code outside functions isn't changed.
 """
 
 from __future__ import annotations
 
 import ast
-import importlib.abc
-import importlib.machinery
-import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -28,7 +24,7 @@ class Mutant:
     module: str
     """The module's name without the package, e.g. `analysis.turn`."""
     function: str
-    """The enclosing function or class; empty at module level."""
+    """The enclosing function, e.g. `Reader.read`."""
     line: int
     change: str
     """The original and the new text."""
@@ -163,9 +159,12 @@ def _put(parent: ast.AST, field: str, position: int | None, node: ast.AST) -> No
 
 
 def mutants(path: Path) -> list[Mutant]:
-    """Return all mutants of a module."""
-    found = []
-    for number, (parent, field, position, other, function) in enumerate(places(ast.parse(path.read_text("utf-8")))):
+    """Return all mutants of a module's functions."""
+    found, tree = [], ast.parse(path.read_text("utf-8"))
+    for number, (parent, field, position, other, inner) in enumerate(places(tree)):
+        function = outermost(inner, tree)
+        if not function:
+            continue
         node = getattr(parent, field) if position is None else getattr(parent, field)[position]
         change = f"{_shown(node)} -> {_shown(other)}"
         line = getattr(node, "lineno", getattr(parent, "lineno", 0))
@@ -186,27 +185,9 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
 
 
-class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the module `name` from `code` instead of its file."""
-
-    def __init__(self, name: str, code: CodeType) -> None:
-        self.name, self.code = name, code
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self.name:
-            return None
-        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        return importlib.util.spec_from_file_location(fullname, found.origin, loader=self) if found else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(self.code, vars(module))  # noqa: S102 -- that is what it is for
-
-
-def outermost(mutant: Mutant, tree: ast.Module) -> str:
-    """Return the function that contains the changed place; empty if there is none."""
-    names = mutant.function.split(".")
+def outermost(inner: str, tree: ast.Module) -> str:
+    """Return the outermost function of nested functions and classes; empty if there is none."""
+    names = inner.split(".")
     body: Any = tree
     for depth, name in enumerate(names, 1):
         body = next((node for node in body.body if getattr(node, "name", None) == name), None)

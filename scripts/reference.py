@@ -104,34 +104,15 @@ def _helps(command: click.Command, path: str) -> Iterator[str]:
 # The rules of `unrender lint`.
 
 
-def rules(_page: str = "") -> str:
-    """Return the rules, each with a heading that findings link to."""
+def rules(page: str) -> str:
+    """Return the page with the template that passes all rules, and the rules, each with a heading that findings link to."""
     by_severity = (
         (severity, [f"[{rule.name}](#{rule.name})" for rule in RULES if rule.severity is severity])
         for severity in Severity
     )
     lists = (f"{severity.capitalize()}s: {', '.join(links)}.\n" for severity, links in by_severity)
-    return "\n".join([_RULES.replace("{sound}", SOUND), *lists, *map(_rule, RULES)])
-
-
-_RULES = f"""# Rules of `unrender lint`
-
-{_WRITTEN}
-[Check a template](../howto/lint.md) explains how to use these rules.
-
-| severity | meaning | exit code |
-|---|---|--:|
-| error | Ordinary conversations fail, or their content is lost or changed. | 1 |
-| warning | The template causes problems for some callers, for caches or for training. | 0 |
-| note | A choice with a cost, or a property of nearly every template. | 0 |
-
-With `--fail-on warning` or `--fail-on note`, these also set the exit code to 1. `--ignore RULE` skips a rule.
-
-The following template passes all rules. The diff below each rule shows a change that breaks the rule:
-
-```jinja
-{{sound}}```
-"""
+    found = "\n".join([*lists, *map(_rule, RULES)])
+    return between(between(page, "sound", f"```jinja\n{SOUND}```"), "rules", found)
 
 
 def _rule(rule: Rule) -> str:
@@ -374,56 +355,17 @@ def gallery(page: str) -> str:
 
 
 def examples(page: str) -> str:
-    """Return the playground's examples: a question, a tool, and for each model its format and a sketch that writes it.
+    """Return the playground's examples, each with its model's format. Question, tool and sources are written by hand.
 
     The format of a template that isn't at hand stays as it is on the page.
     """
-    sketches, found = json.loads(GALLERY.read_text(encoding="utf-8")), json.loads(page)
-    formats = {example["name"]: example.get("format") for example in found["examples"]}
+    found = json.loads(page)
     paths = {path.stem: path for path in vendors()}
-    formats |= {
-        name: ChatTemplate.from_file(paths[of]).format.to_dict() for name, of in EXAMPLES.items() if of in paths
-    }
-    found["examples"] = [
-        {"name": name, "source": fitted(sketches[of]["sketch"], formats[name]), "format": formats[name]}
-        for name, of in EXAMPLES.items()
-    ]
+    for example in found["examples"]:
+        if path := paths.get(EXAMPLES[example["name"]]):
+            example["format"] = ChatTemplate.from_file(path).format.to_dict()
     lines = ",\n  ".join(json.dumps(example, ensure_ascii=False) for example in found.pop("examples"))
     return f'{json.dumps(found, ensure_ascii=False)[:-1]}, "examples": [\n  {lines}\n]}}\n'
-
-
-def fitted(sketch: str, format: Mapping[str, Any]) -> str:
-    """Return a sketch with a format's header, prefills and separators, which rejects two calls if the format does.
-
-    The header of other roles has their names in place of "assistant".
-    """
-    turn, calls = format["turn"], format.get("tools", {})
-    header, off = turn["headers"][0], turn.get("prefill_no_thinking", "")
-    begun = _quoted(header + turn.get("prefill", ""))
-    asks = f"{_quoted(header + off)} if enable_thinking is false else {begun}" if off else begun
-    named = f"{_quoted(header)} if message.role == 'assistant' else '<|' ~ message.role ~ '|>'"
-    if "assistant" in header:
-        named = " ~ message.role ~ ".join(map(_quoted, header.split("assistant")))
-    each = "{%- for call in message.tool_calls %}"
-    first = each + (f"{{{{ {_quoted(calls['separator'])} if not loop.first }}}}" if calls.get("separator") else "")
-    if not calls.get("parallel", True):
-        refusal = "raise_exception('one call at a time')"
-        first = f"{{%- if message.tool_calls | length > 1 %}}{{{{ {refusal} }}}}{{% endif %}}\n{each}"
-    found = sketch.replace("<|{{ message.role }}|>", f"{{{{ {named} }}}}").replace("<|assistant|>", f"{{{{ {asks} }}}}")
-    between, calling = turn.get("content_to_tools", ""), "{%- if message.tool_calls %}"
-    if turn.get("reasoning_to_tools") == turn.get("reasoning_to_content") and not turn.get("start_to_tools"):
-        found = found.replace(
-            f"{calling}{{{{ {_quoted(between)} }}}}", f"{calling}{{{{ {_quoted(between)} if message.content }}}}"
-        )
-    if calls.get("arguments", {}).get("codec", {}).get("words") == "python":
-        found = found.replace(
-            _VALUES[0][0], "value | tojson if value is mapping or value is iterable and value is not string else value"
-        )
-    return found.replace(each, first)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def picture(path: Path) -> dict[str, Any]:

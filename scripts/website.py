@@ -15,14 +15,12 @@ extension; only those functions depend on them.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import importlib
 import inspect
 import json
 import logging
 import operator
 import os
-import pkgutil
 import posixpath
 import re
 import shutil
@@ -42,10 +40,9 @@ import reference
 from environment import ROOT, between, npm, read_toml, table
 from griffe import Extension, Object
 
-import unrender.machine
 from unrender import ChatTemplate
 from unrender.cli.serving import PYODIDE
-from unrender.dialects.constraint import Dialect
+from unrender.dialects import Dialect
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -57,20 +54,16 @@ from unrender.format import (
     Typing,
     Words,
 )
+from unrender.format.declared import declared_formats
 from unrender.format.picture import PicturePiece, call_picture, pictures
-from unrender.formats import declared_formats
-from unrender.machine.frames import Frame
 from unrender.nodes import Role
-from unrender.playground.static import write
+from unrender.playground import write_site
 
 WIDE = frozenset({"index.md", "playground.md", "gallery.md"})
 
 
 DOCS = "docs"
-MOVED: Mapping[str, str] = {
-    "CHANGELOG.md": "changelog.md",
-    "SECURITY.md": "security-policy.md",
-}
+MOVED: Mapping[str, str] = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security-policy.md"}
 """Files outside docs/ that are pages of the site. Links to other files point to pages that show the file."""
 REDIRECTS: Mapping[str, str] = read_toml(ROOT / "scripts" / "redirects.toml")
 """Old addresses of merged pages, and the place of their text now."""
@@ -233,7 +226,7 @@ def on_post_build(config: Any) -> None:
     if _PAGES_ONLY:
         return
     folder, own = Path(config["site_dir"]) / "playground", os.environ.get("UNRENDER_PYODIDE")
-    write(folder, pyodide="./pyodide" if own else PYODIDE)
+    write_site(folder, pyodide="./pyodide" if own else PYODIDE)
     if own:
         shutil.copytree(own, folder / "pyodide", dirs_exist_ok=True)
 
@@ -575,11 +568,6 @@ def words() -> str:
         + "".join(map(enum_table, FORMAT))
         + "## Parts of an output, dialects\n\n"
         + "".join(map(enum_table, OUTPUT))
-        + "## The parser's instructions\n\nA grammar is compiled into these; [architecture](explanation/architecture.md) says why.\n\n"
-        + table(("Instruction", "What it does", "Data"), instructions())
-        + f"\n\n## A frame\n\n{inspect.getdoc(Frame)}\n\n"
-        + table(("Field", "Meaning"), reference.described(Frame).items())
-        + "\n"
     )
 
 
@@ -588,16 +576,6 @@ def enum_table(kind: type[Enum]) -> str:
     said = reference.described(kind)
     rows = [(f"`{member.value}`", said.get(name, "")) for name, member in kind.__members__.items()]
     return f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{table(('Value', 'Meaning'), rows)}\n\n"
-
-
-def instructions() -> Iterator[tuple[str, str, str]]:
-    """Yield the machine's instructions, which are the dataclasses of `unrender.machine` with a `step`."""
-    for found in pkgutil.walk_packages(unrender.machine.__path__, "unrender.machine."):
-        module = importlib.import_module(found.name)
-        for name, value in inspect.getmembers(module, dataclasses.is_dataclass):
-            if value.__module__ == module.__name__ and hasattr(value, "step"):
-                data = ", ".join(f"`{field.name}`" for field in dataclasses.fields(value))
-                yield f"`{name}`", reference.first_paragraph(value), data
 
 
 if __name__ == "__main__":

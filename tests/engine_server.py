@@ -10,7 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
 
-from unrender.gateway.backends.backend import Backend
+from unrender.gateway.backends import Backend
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer, Ollama
@@ -23,8 +23,8 @@ Said = Sequence[bytes | float]
 class EngineServer:
     """Answers each path with its scripted value.
 
-    A mapping is sent as JSON, under its `status` if it has one. A function gets the request body. A stream ends by
-    closing the connection abruptly.
+    A mapping is sent as JSON, under its `status` if it has one. A function gets the request body, and may return None to
+    close the connection at once. A stream ends by closing the connection abruptly.
     """
 
     def __init__(self, answers: Mapping[str, Any], *, status: int = 200) -> None:
@@ -34,11 +34,13 @@ class EngineServer:
         """Path, body and headers of each request."""
         self.said = 0
         """Items that were sent."""
+        self.open = 0
+        """Open connections."""
         self.gone = asyncio.Event()
         """Set when the client has disconnected during an answer."""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=4096)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
@@ -46,11 +48,14 @@ class EngineServer:
         self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
         try:
             path, body, headers = await _request(reader)
             self.asked.append((path, body, headers))
             answer = self.answers.get(path, {"error": {"message": f"no {path} here"}})
             answer = answer(body) if callable(answer) else answer
+            if answer is None:
+                return
             status = self.status if path in self.answers else 404
             status = answer.get("status", status) if isinstance(answer, Mapping) else status
             said = [json.dumps(answer).encode()] if isinstance(answer, Mapping) else answer
@@ -59,6 +64,7 @@ class EngineServer:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            self.open -= 1
             writer.close()
 
     async def _say(self, said: Said, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from oracles.confusion import Confusion, confusions
 
 from unrender import Turn
-from unrender.dialects.constraint import Dialect
+from unrender.dialects import Dialect
+from unrender.dialects.context_free import lower
 from unrender.dialects.lark import terminals
-from unrender.dialects.lowering.context_free import lower
 from unrender.dialects.remainder import Remainder
 from unrender.grammar.expansion import Values
 

@@ -13,7 +13,7 @@ from typing import Any
 from serving import HELLO, served
 from starlette.applications import Starlette
 
-from unrender.gateway.backends.backend import Backend
+from unrender.gateway.backends import Backend
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.serve import Server, listener, server

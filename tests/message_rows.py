@@ -13,7 +13,7 @@ from typing import Any
 
 from unrender import RequestError
 from unrender.conversation.messages import Conversation, SaidCall, read_messages, values_of
-from unrender.messages.wire import (
+from unrender.messages import (
     read_allowed_tools,
     read_response_schema,
     read_tool_choice,

@@ -27,11 +27,10 @@ from real_requests import ROOT, Answer, Request, sent, whole
 from unrender import Turn
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.backends.backend import EngineGrammar, Job
+from unrender.gateway.backends import EngineGrammar, Job
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
-from unrender.gateway.config import read
-from unrender.gateway.example import example_model
+from unrender.gateway.config import example_model, read
 from unrender.gateway.serve import listener, server
 
 KEPT = ROOT / ".cache" / "example-model"

@@ -152,7 +152,7 @@ def _verified(template: Any, held: Held) -> Any:
 
 
 def _declared(template: Any, held: Held) -> Any:
-    from unrender.formats import declared_formats  # noqa: PLC0415
+    from unrender.format.declared import declared_formats  # noqa: PLC0415
 
     return held.got(declared_formats())
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from unrender import Limits
 from unrender.analysis import Capabilities, ReasoningPlace, shape_messages
-from unrender.rendering.template import Rendering, Template
+from unrender.rendering import Rendering, Template
 
 RENDERING = Path(__file__).parent / "corpus" / "rendering"
 NOON = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)

@@ -19,8 +19,8 @@ from unrender import ChatTemplate
 from unrender.answer.encode import encode_answer
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, Job, Piece, Sampler
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, Job, OutputPiece, Sampler
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -43,7 +43,7 @@ _FINAL = {"Completions": "get_final_completion", "Responses": "get_final_respons
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
 
-Said = str | Piece | EngineError | float
+Said = str | OutputPiece | EngineError | float
 
 
 class Told:
@@ -61,7 +61,7 @@ class Told:
         self.asked = asyncio.Event()
         self.closed = 0
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the pieces. A number is a pause in seconds."""
         self.jobs.append(job)
         self.asked.set()
@@ -72,7 +72,7 @@ class Told:
                 if isinstance(item, float):
                     await asyncio.sleep(item)
                 else:
-                    yield Piece(item) if isinstance(item, str) else item
+                    yield OutputPiece(item) if isinstance(item, str) else item
         finally:
             self.closed += 1
 
@@ -88,7 +88,7 @@ class Told:
         """Do nothing, since a fake has no resources to release."""
 
 
-_FIELDS = {kind: {field.name for field in fields(kind)} for kind in (Turns, Model)}
+_FIELDS = {kind: {field.name for field in fields(kind)} for kind in (TurnFactory, Model)}
 
 
 def template(name: str = "") -> ChatTemplate:
@@ -102,8 +102,10 @@ def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **setti
     Settings are for the gateway, its turns or the model.
     """
     loaded = template(chat) if isinstance(chat, str) else chat
-    of_turns, own = ({name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (Turns, Model))
-    model = Model(name="m", turns=Turns(template=loaded, **of_turns), backend=engine or Sampler(), **own)
+    of_turns, own = (
+        {name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (TurnFactory, Model)
+    )
+    model = Model(name="m", turns=TurnFactory(template=loaded, **of_turns), backend=engine or Sampler(), **own)
     return app([model], **settings)
 
 

@@ -9,8 +9,7 @@ import pytest
 from environment import ROOT
 
 from unrender.gateway.answers.model import Model
-from unrender.gateway.config import read
-from unrender.gateway.example import example_model
+from unrender.gateway.config import example_model, read
 from unrender.gateway.failure import Failure
 
 

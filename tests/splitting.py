@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from unrender import Event, Parser
-from unrender.explain.recording import joined_events
+from unrender.explain import joined_events
 from unrender.testing.chat import pieces, random_pieces
 
 __all__ = ["fed", "fed_only", "merged", "pieces", "random_pieces", "splits"]

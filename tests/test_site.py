@@ -21,8 +21,8 @@ from environment import ROOT
 
 import unrender
 from unrender.format import Format, TurnTexts
+from unrender.format.declared import declared_formats
 from unrender.format.picture import pictures
-from unrender.formats import declared_formats
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)
@@ -74,12 +74,12 @@ def test_links_lead_to_pages(page: str) -> None:
 def test_links_between_files_become_links_between_pages() -> None:
     """Links from docs, from the root, and to shown files are converted. Anchors, external links and pictures stay."""
     from_docs = "[a](../../CHANGELOG.md) [b](security.md#top) [c](../../src/unrender/turn.py) [d](https://e.org/x.md)"
-    from_root = "[a](docs/tutorial.md) ![b](docs/images/answer.svg)"
+    from_root = "[a](docs/tutorial.md) ![b](docs/images/models.svg)"
 
     assert website.for_site(from_docs, "explanation/analysis.md") == (
         "[a](../changelog.md) [b](security.md#top) [c](../source/src/unrender/turn.py.md) [d](https://e.org/x.md)"
     )
-    assert website.for_site(from_root, "changelog.md") == "[a](tutorial.md) ![b](images/answer.svg)"
+    assert website.for_site(from_root, "changelog.md") == "[a](tutorial.md) ![b](images/models.svg)"
 
 
 @pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))

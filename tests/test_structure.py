@@ -167,7 +167,7 @@ def test_unit_tests_mirror_the_source() -> None:
 
 
 CALL_FIELDS = re.compile(r"\b(call_start|call_end|section_start|name_prefix)\b")
-KNOW_CALLS = ("answer", "format", "formats", "analysis", "proof")
+KNOW_CALLS = ("answer", "format", "analysis", "proof")
 
 
 def test_few_modules_know_the_fields_of_a_call_syntax() -> None:
@@ -236,7 +236,8 @@ def name_of(path: Path) -> str:
 def bound_by(module: Path) -> set[str]:
     """Return the names that a module binds by importing, defining, assigning, and exporting, lazily or not."""
     found: set[str] = set()
-    inside = {id(node) for function in functions(module) for node in ast.walk(function) if node is not function}
+    scopes = [node for node in ast.walk(tree_of(module)) if isinstance(node, Function | ast.ClassDef)]
+    inside = {id(node) for scope in scopes for node in ast.walk(scope) if node is not scope}
     for node in ast.walk(tree_of(module)):
         if id(node) in inside:
             continue
@@ -251,9 +252,8 @@ def bound_by(module: Path) -> set[str]:
 
 def modules_beside(package: Path) -> set[str]:
     """Return the names of the modules and packages next to an `__init__.py`."""
-    return {path.stem for path in package.parent.glob("*.py")} | {
-        path.parent.name for path in package.parent.glob("*/__init__.py")
-    }
+    modules = {path.stem for path in package.parent.glob("*.py") if path != package}
+    return modules | {path.parent.name for path in package.parent.glob("*/__init__.py")}
 
 
 def test_no_name_is_that_of_a_module_beside_it() -> None:

@@ -24,11 +24,11 @@ from tables import case_rows
 
 from unrender.format import Slot
 from unrender.types import Tool
+from unrender.values import Scanner, Status
 from unrender.values.coercion import ArgumentTypes, coerce
 from unrender.values.finder import Finder
 from unrender.values.marked_ends import MarkedEnds, Markers, ValueMarks
 from unrender.values.raw import RawScanner, TagStyle, XmlScanner, read_tree
-from unrender.values.resumable import Scanner, Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
 VALUES = Path(__file__).parent / "corpus" / "values.jsonl"

@@ -2,7 +2,7 @@
 // the whole answer is shown. It stays like this for readers who prefer reduced motion or run no scripts.
 const film = document.querySelector(".home-film");
 const HOLD = 4; // Steps that show the complete answer.
-const DURATION = 8000; // Milliseconds of one run.
+const DURATION = 8000; // Milliseconds of a whole answer. Each later run starts in the middle, so that the film is never empty.
 
 function characters(parts) {
   return parts.reduce((sum, part) => sum + part.textContent.length, 0);
@@ -32,7 +32,7 @@ if (film) {
   };
   const advance = () => {
     if (!still.matches) {
-      step = (step + 1) % (total + HOLD);
+      step = step + 1 < total + HOLD ? step + 1 : Math.floor(total / 2);
       show(take, Math.min(step, total));
     }
     setTimeout(advance, DURATION / (total + HOLD));

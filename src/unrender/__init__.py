@@ -20,7 +20,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 -- a checkout can be imported with
 
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate as ChatTemplate
-    from unrender.dialects.constraint import Constraint as Constraint
+    from unrender.dialects import Constraint as Constraint
     from unrender.errors import GrammarError as GrammarError
     from unrender.errors import ParseError as ParseError
     from unrender.errors import RequestError as RequestError
@@ -29,31 +29,30 @@ if TYPE_CHECKING:
     from unrender.errors import UnrenderWarning as UnrenderWarning
     from unrender.format import Format as Format
     from unrender.limits import Limits as Limits
-    from unrender.machine.events import ArgumentsText as ArgumentsText
-    from unrender.machine.events import ContentText as ContentText
-    from unrender.machine.events import Event as Event
-    from unrender.machine.events import Malformed as Malformed
-    from unrender.machine.events import MessageFinished as MessageFinished
-    from unrender.machine.events import ReasoningText as ReasoningText
-    from unrender.machine.events import ToolCallFinished as ToolCallFinished
-    from unrender.machine.events import ToolCallStarted as ToolCallStarted
-    from unrender.machine.policy import Policy as Policy
-    from unrender.messages.wire import Message as Message
-    from unrender.messages.wire import ToolCall as ToolCall
-    from unrender.parser.answer_stream import AnswerStream as AnswerStream
+    from unrender.machine import ArgumentsText as ArgumentsText
+    from unrender.machine import ContentText as ContentText
+    from unrender.machine import Event as Event
+    from unrender.machine import Malformed as Malformed
+    from unrender.machine import MessageFinished as MessageFinished
+    from unrender.machine import Policy as Policy
+    from unrender.machine import ReasoningText as ReasoningText
+    from unrender.machine import ToolCallFinished as ToolCallFinished
+    from unrender.machine import ToolCallStarted as ToolCallStarted
+    from unrender.messages import Message as Message
+    from unrender.messages import ToolCall as ToolCall
+    from unrender.parser import AnswerStream as AnswerStream
     from unrender.parser.streaming import Parser as Parser
     from unrender.turn import Turn as Turn
 
 _HOMES = {
     "unrender.chat_template": "ChatTemplate",
-    "unrender.dialects.constraint": "Constraint",
+    "unrender.dialects": "Constraint",
     "unrender.errors": "GrammarError ParseError RequestError TemplateError UnrenderError UnrenderWarning",
     "unrender.format": "Format",
     "unrender.limits": "Limits",
-    "unrender.machine.events": "ArgumentsText ContentText Event Malformed MessageFinished ReasoningText ToolCallFinished ToolCallStarted",
-    "unrender.machine.policy": "Policy",
-    "unrender.messages.wire": "Message ToolCall",
-    "unrender.parser.answer_stream": "AnswerStream",
+    "unrender.machine": "ArgumentsText ContentText Event Malformed MessageFinished Policy ReasoningText ToolCallFinished ToolCallStarted",
+    "unrender.messages": "Message ToolCall",
+    "unrender.parser": "AnswerStream",
     "unrender.parser.streaming": "Parser",
     "unrender.turn": "Turn",
 }

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.errors import ExportError, FormatWarning, RequestError, TemplateWarning
 from unrender.limits import STANDARD, Limits
+from unrender.rendering import FunctionTemplate, Template
 from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
-from unrender.rendering.template import FunctionTemplate, Template
 from unrender.signatures import checked, expected_one_of
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
-    from unrender.conversation.capabilities import Capabilities
+    from unrender.conversation import Capabilities
     from unrender.conversation.markers import MarkerPolicy
     from unrender.conversation.messages import Continued
     from unrender.conversation.next_turn.continuation import Continuation
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from unrender.export import Exported, Target
     from unrender.format import Format
     from unrender.grammar import Grammar
-    from unrender.messages.wire import Request
-    from unrender.rendering.template import Renderer
+    from unrender.messages import Request
+    from unrender.rendering import RenderFunction
     from unrender.turn import Turn
 
 ReasoningFormat = Literal["auto", "none"]
@@ -78,7 +78,7 @@ class ChatTemplate:
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
-            from unrender.machine.compile.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
+            from unrender.machine.combinators import compile_combinators  # noqa: PLC0415 -- imported on use
 
             compile_combinators(grammar)
         self._default = _compiled(loaded.default, loaded, limits)
@@ -173,7 +173,7 @@ class ChatTemplate:
     @checked
     def from_renderer(
         cls,
-        render: Renderer,
+        render: RenderFunction,
         *,
         variables: Collection[str] = (),
         bos_token: str = "",
@@ -297,7 +297,7 @@ class ChatTemplate:
         `reasoning_format="none"` then raise `GrammarError`.
         """
         from unrender.conversation.markers import MARKER_POLICIES  # noqa: PLC0415
-        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415 -- imported on use
+        from unrender.conversation.next_turn import Extender  # noqa: PLC0415 -- imported on use
         from unrender.conversation.preparation import prepare_turn  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
 
@@ -389,7 +389,7 @@ class ChatTemplate:
         >>> ChatTemplate.from_string(source).prepare_rendered("<user>Hello</><assistant>").parse("Hi!</>").content
         'Hi!'
         """
-        from unrender.conversation.next_turn.extender import Extender  # noqa: PLC0415
+        from unrender.conversation.next_turn import Extender  # noqa: PLC0415
         from unrender.conversation.tools import read_request  # noqa: PLC0415
         from unrender.parser.prompt_tail import after_header, read_prefill  # noqa: PLC0415
         from unrender.turn import Turn  # noqa: PLC0415

@@ -216,7 +216,7 @@ MAX_WORD = 256  # characters
 characters.
 """
 MAX_WORDS = 128  # characters
-"""Maximum number of characters in a call's header that the parser ignores."""
+"""Maximum number of characters in a call's header that the parser ignores, and between a mentioned marker and the end of inline code."""
 MAX_STACK = 100_000  # nodes
 """Maximum number of nodes that are open at once in a handwritten grammar, such as rules, sequences, choices and tags."""
 MAX_GIVEN_BACK = 64  # characters

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
-from unrender.machine.events import (
+from unrender.machine import (
     ArgumentsText,
     ContentText,
     Event,
@@ -21,7 +21,7 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.messages.wire import Message, MessageBody, MessageFields, ReasoningField, ToolBody, ToolCallBody
+from unrender.messages import Message, MessageBody, MessageFields, ReasoningField, ToolBody, ToolCallBody
 from unrender.parser.message import message_of
 from unrender.signatures import checked
 
@@ -242,7 +242,7 @@ class Completion:
 class ChoiceStream:
     """The chunks of one choice: the role first, then a chunk for each delta, and finally the finish reason.
 
-    >>> from unrender.machine.events import ContentText
+    >>> from unrender.machine import ContentText
     >>> stream = Completion(model="m", id="chatcmpl-1", created=0).choice()
     >>> [chunk["choices"][0]["delta"] for chunk in stream.chunks([ContentText("Hi")])]
     [{'role': 'assistant', 'content': ''}, {'content': 'Hi'}]

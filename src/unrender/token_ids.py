@@ -21,10 +21,10 @@ from typing import Any
 
 from unrender import Event, Message, Parser
 from unrender.cache import Cache, kept
-from unrender.format.tokens import literal_texts
+from unrender.format import literal_texts
 from unrender.json_values import FrozenDict
 from unrender.limits import MAX_FEW, MAX_FILE
-from unrender.prompt.encoder import Decoder, Detokenizer, PromptEncoder, added_tokens, special_ids_of
+from unrender.prompt import Decoder, Detokenizer, PromptEncoder, added_tokens, special_ids_of
 from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
 

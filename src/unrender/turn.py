@@ -14,24 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from unrender.errors import ExtendError, GrammarError, RequestError, TemplateWarning
 from unrender.format import Format, Slot
 from unrender.limits import STANDARD, Limits
-from unrender.machine.events import Event
-from unrender.machine.ids import IdMaker
-from unrender.machine.policy import Policy
+from unrender.machine import Event, IdMaker, Policy
 from unrender.machine.quotation import opened
-from unrender.messages.wire import Media, Message, ReasoningField, Request, Tool, ToolPrompt
+from unrender.messages import Media, Message, ReasoningField, Request, Tool, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.openai import ChunkBody, Completion
-from unrender.parser.answer_stream import AnswerStream
-from unrender.parser.broken import Broken, first_broken, only_call
+from unrender.parser import AnswerStream, Broken, first_broken, only_call
 from unrender.parser.prompt_tail import generated_format
 from unrender.parser.streaming import Parser
 from unrender.printable import Line, Page, lines_of, rows_of
-from unrender.prompt import AUTHORS, Piece, PromptText, flagged
-from unrender.prompt.encoder import PromptEncoder
+from unrender.prompt import AUTHORS, Piece, PromptEncoder
 from unrender.signatures import checked
 
 if TYPE_CHECKING:
-    from unrender.dialects.constraint import Constraint, Engine
+    from unrender.dialects import Constraint, Engine
     from unrender.dialects.healing import Begun
     from unrender.dialects.remainder import Remainder
 
@@ -64,7 +60,7 @@ class Constrained:
         >>> turn.constraint("llama.cpp").grammar.splitlines()[0].startswith("root ::= ")
         True
         """
-        from unrender.dialects.constraint import Constraint  # noqa: PLC0415 -- imported on use
+        from unrender.dialects import Constraint  # noqa: PLC0415 -- imported on use
         from unrender.dialects.remainder import grammar_for, triggers  # noqa: PLC0415
 
         rest, turn = self._remainder, self._turn
@@ -157,14 +153,18 @@ class TurnSource(Protocol):
     def marked(self) -> bool:
         """True if a text in the prompt contains a marker of the template, and the caller encodes the prompt's parts."""
 
+    @property
+    def known_markers(self) -> tuple[str, ...]:
+        """The template's markers."""
+
     def parts(self, turn: Turn) -> list[str]:
         """Return the prompt of a turn in parts, as `Turn._parts` does."""
 
     def pieces(self, turn: Turn) -> tuple[Piece, ...]:
         """Return the pieces of a turn's prompt."""
 
-    def texts(self) -> Iterator[PromptText] | None:
-        """Return the bodies of the prompt, as in the request. None if the prompt was rendered elsewhere."""
+    def ids(self, turn: Turn, encoder: PromptEncoder, special_roles: Collection[str]) -> list[int] | None:
+        """Return the ids of a turn's prompt, as `Turn.encode` does. None if the prompt was rendered elsewhere."""
 
     def held(self) -> Iterator[Any]:
         """Yield the objects that hold the request and the conversation in memory."""
@@ -470,22 +470,19 @@ class Turn(Constrained, Page):
 
     @checked
     def encode(self, tokenizer: Any, *, special_roles: Collection[str] = AUTHORS) -> list[int]:
-        """Return the token ids of the prompt. The text of messages, tools and documents never becomes a special token.
+        """Return the token ids of the prompt. In messages, tools and documents, no text becomes a special token or another marker.
 
-        If no such text contains a special token, the ids are those of the whole prompt. No BOS or EOS is added, since the template writes
-        them. `tokenizer` is from transformers, tokenizers or mistral-common, or a `llama_cpp.Llama`. A `PromptEncoder` is faster for several
-        prompts. Special tokens are kept in messages with one of the `special_roles`, and in the model's own text (`Turn.next`, `continue_final_message`).
+        If no such text contains a marker, the ids are those of the whole prompt. No BOS or EOS is added, since the template writes them.
+        `tokenizer` is from transformers, tokenizers or mistral-common, or a `llama_cpp.Llama`. A `PromptEncoder` is faster for several prompts.
+        Markers are kept in messages with one of the `special_roles`, and in the model's own text (`Turn.next`, `continue_final_message`).
 
-        Raises `RequestError` for a prompt rendered elsewhere, since the owners of its text are unknown, and `TokenizerError` if the
-        tokenizer doesn't list its special tokens.
+        Raises `RequestError` for a prompt rendered elsewhere, and `TokenizerError` if the tokenizer doesn't list its special tokens.
         """
-        if self._source is None or (texts := self._source.texts()) is None:
-            raise RequestError("encode: expected a turn of ChatTemplate.prepare, found a prompt rendered elsewhere")
         encoder = tokenizer if isinstance(tokenizer, PromptEncoder) else PromptEncoder(tokenizer)
-        others = (text for text in texts if text.role not in special_roles)
-        # Usually, no text holds a marker. Then the prompt isn't rendered again.
-        found = encoder._may_find_tokens(others)
-        return encoder.prompt(flagged(self.pieces, special_roles) if found else [(self.prompt, False)]).ids
+        ids = None if self._source is None else self._source.ids(self, encoder, special_roles)
+        if ids is None:
+            raise RequestError("encode: expected a turn of ChatTemplate.prepare, found a prompt rendered elsewhere")
+        return ids
 
     @property
     def _has_markers(self) -> bool:

@@ -1,9 +1,8 @@
 """Types of arguments and results: tools, requests, media, triggers, spans and healings."""
 
-from unrender.dialects.constraint import Engine
-from unrender.dialects.triggers import Trigger, TriggerKind
-from unrender.machine.past import Span
-from unrender.messages.wire import CallStatus, Media, Request, Tool, ToolChoice, ToolPrompt
+from unrender.dialects import Engine, Trigger, TriggerKind
+from unrender.machine.frames import Span
+from unrender.messages import CallStatus, Media, Request, Tool, ToolChoice, ToolPrompt
 from unrender.turn import Healing, ParsedAnswer
 
 __all__ = [

@@ -18,7 +18,7 @@ import chromium
 import pytest
 from environment import ROOT
 
-from unrender.playground import static
+from unrender.playground import write_site
 
 SCRIPT = Path(__file__).parent / "playground.mjs"
 CHECKS = [*chromium.checks_of(SCRIPT), *(f"axe finds nothing serious: {scheme}" for scheme in ("light", "dark"))]
@@ -43,7 +43,7 @@ def address() -> Iterator[str]:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the page in a frame, as the site does. Loading Python fails after three seconds."""
     folder = tmp_path_factory.mktemp("site")
-    static.write(folder / "playground", pyodide="./pyodide")
+    write_site(folder / "playground", pyodide="./pyodide")
     (folder / "playground" / "pyodide").mkdir()
     (folder / "playground" / "pyodide" / "pyodide.mjs").write_text(
         "export const loadPyodide = () => new Promise((_, fail) => setTimeout(() => fail(new Error('gone')), 3000));"

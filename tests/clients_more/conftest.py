@@ -14,8 +14,8 @@ from serving import CALL, Told, chunked, template
 
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job
 from unrender.gateway.serve import listener, server
 
 collect_ignore = [] if all(map(installed, ("pydantic_ai", "litellm"))) else ["test_clients.py", "test_proxy.py"]
@@ -55,7 +55,7 @@ def engine() -> Told:
 @pytest.fixture(scope="session")
 def address(engine: Told) -> Iterator[str]:
     """Run a gateway in a thread, and return its address."""
-    model = Model(name="small", turns=Turns(template=template()), backend=engine, aliases=("m",))
+    model = Model(name="small", turns=TurnFactory(template=template()), backend=engine, aliases=("m",))
     running, listens = server(app([model])), listener("127.0.0.1", 0)
     thread = threading.Thread(target=running.run, args=([listens],), daemon=True)
     thread.start()

@@ -19,7 +19,7 @@ from vendor import all_vendor_templates
 from unrender import ChatTemplate, Message, Turn
 from unrender.analysis import Capabilities
 from unrender.format import ToolMode
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 from unrender.testing import numbered_id
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))

@@ -8,6 +8,7 @@ input.
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from vendor import ROOT, all_vendor_templates
 
 from unrender.analysis import analyze
 from unrender.format import Format
-from unrender.rendering.template import Rendering, Template
+from unrender.rendering import Rendering, Template
 from unrender.rendering.template_ast import Facts
 
 OWN = {path.stem: path for path in sorted((ROOT / "tests" / "templates").glob("*.jinja"))}
@@ -84,8 +85,13 @@ def test_renamed_tags_rename_the_format(name, monkeypatch):
 
 PAIRED = KEPT - {"system", "user", "assistant", "tool"}
 JSON = frozenset(("true", "false", "null", "string", "number", "integer", "boolean", "array", "object"))
-PROBED = JSON | frozenset(
-    WORD.findall((ROOT / "src" / "unrender" / "analysis" / "ask" / "probes.py").read_text(encoding="utf-8"))
+ASKED = ast.parse((ROOT / "src" / "unrender" / "analysis" / "ask" / "__init__.py").read_text(encoding="utf-8"))
+PROBED = JSON.union(
+    *(
+        WORD.findall(node.value)
+        for node in ast.walk(ASKED)
+        if isinstance(node, ast.Constant) and type(node.value) is str
+    )
 )
 """Words that may be in a template's input, or be a value."""
 

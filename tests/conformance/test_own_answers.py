@@ -16,10 +16,10 @@ from answers import PLAIN, QUESTION, all_template_paths, template_named
 
 from unrender import ChatTemplate, ToolCall, Turn
 from unrender.errors import TemplateWarning
+from unrender.gateway.surfaces import Api, ChoiceOutcome, Head
 from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
-from unrender.gateway.surfaces.surface import Api, Head, Outcome
 from unrender.openai import Usage
 
 GO_ON = "Go on with zebras."
@@ -123,7 +123,7 @@ def test_an_answer_comes_back_through_its_api(name, api):
         surface = api.surface(ask, Head(id="answer_1", model="m", created=0))
         surface.begin()
         surface.frames(0, [*parser.feed(text), *parser.finish("length")])
-        surface.end(0, Outcome(message=parser.message, reason="length"))
+        surface.end(0, ChoiceOutcome(message=parser.message, reason="length"))
         surface.finish(Usage(prompt_tokens=1, completion_tokens=1))
 
         for request in histories(api, surface.body(), parser.message.tool_calls):

@@ -29,7 +29,7 @@ from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import ChatTemplate, ContentText, Malformed, ReasoningText, Turn
 from unrender.format import Format, Slot
-from unrender.formats import known_reasoning
+from unrender.format.declared import known_reasoning
 
 OPTIONAL = frozenset(("malformed",))
 """Roles of text that may be content or be left out. Only a Format that cleans its content has them."""

@@ -16,7 +16,7 @@ from itertools import combinations
 from oracles.lexemes import Ending, Lexeme, Lexemes, alphabet, json_lexeme
 
 from unrender import GrammarError
-from unrender.dialects.lowering.context_free import Lowered, Stopped
+from unrender.dialects.context_free import Lowered, Stopped
 from unrender.grammar import Node
 from unrender.nodes import Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from unrender.dialects.context_free import Stopped
 from unrender.dialects.gbnf import automaton
-from unrender.dialects.lowering.context_free import Stopped
-from unrender.dialects.lowering.stops import Rest, unfoldings
+from unrender.dialects.stops import Rest, unfoldings
 from unrender.grammar import Node
 from unrender.nodes import Chars, JsonValue, Literal, Ref, walk
 

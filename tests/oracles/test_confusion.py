@@ -6,7 +6,7 @@ import pytest
 from oracles.confusion import confusions
 from oracles.lexemes import Ending, json_lexeme
 
-from unrender.dialects.lowering.context_free import Lowered, Stopped
+from unrender.dialects.context_free import Lowered, Stopped
 from unrender.grammar import Node
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from oracles.lexemes import Clash, Ending, Lexeme, Lexemes, json_lexeme
 
-from unrender.dialects.lowering.context_free import Stopped
+from unrender.dialects.context_free import Stopped
 from unrender.grammar import Node
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Optional, Ref, Repeat, Sequence
 

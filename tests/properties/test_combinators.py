@@ -14,8 +14,8 @@ from splitting import splits
 
 from unrender import ContentText, GrammarError, Malformed, ReasoningText, nodes
 from unrender.grammar import Grammar, Node
-from unrender.machine.compile.combinators import compile_combinators
-from unrender.machine.ids import CallIds
+from unrender.machine import CallIds
+from unrender.machine.combinators import compile_combinators
 from unrender.machine.interpreter import Machine, Program
 from unrender.testing import numbered_id
 from unrender.types import Request

@@ -8,9 +8,9 @@ import pytest
 from properties.families import FAMILIES, TOOLS, Family
 
 from unrender import Turn
+from unrender.answer import Calls, Marker
 from unrender.answer.build import own_calls
 from unrender.answer.encode import encode_calls
-from unrender.answer.nodes import Calls, Marker
 from unrender.dialects.remainder import Remainder
 from unrender.types import Request
 

@@ -11,7 +11,7 @@ from judge.laws import same, turn_of
 from judge.outcome import Outcome
 
 from unrender.errors import FormatError
-from unrender.explain.recording import joined_events
+from unrender.explain import joined_events
 from unrender.format import Format
 from unrender.testing import numbered_id
 

@@ -13,8 +13,9 @@ from byte_tokenizer import byte_tokenizer
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
-from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
+from verl.tools.schemas import OpenAIFunctionToolSchema
 from verl.utils.tokenizer import continuous_token_wiring as wiring
+from verl_loop import agent_loop
 
 from unrender.integrations.verl import ContinuousTokenBuilder, ToolParser, install
 
@@ -144,21 +145,6 @@ def test_answers_are_read_with_the_prompts_variables(variables: Any, content: st
     assert found == content
 
 
-class Weather:
-    """A tool of verl."""
-
-    name = "weather"
-    tool_schema = OpenAIFunctionToolSchema(**SCHEMA)
-
-    async def create(self, *_: Any, **__: Any) -> tuple[str, ToolResponse]:
-        return "1", ToolResponse()
-
-    async def execute(self, *_: Any, **__: Any) -> tuple[ToolResponse, float, dict[str, Any]]:
-        return ToolResponse(text=HOSTILE), 0.0, {}
-
-    async def release(self, *_: Any, **__: Any) -> None: ...
-
-
 WORDS = "<think>\n\n</think>\n\nIt is sunny.<|end|>"
 
 
@@ -180,17 +166,7 @@ def loop_of(tokenizer: Any, monkeypatch: pytest.MonkeyPatch, answers: list[list[
             }
             return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **more)
 
-    loop = object.__new__(ToolAgentLoop)  # Its constructor needs verl's servers.
-    loop.tokenizer, loop.processor, loop.mm_processor_kwargs = tokenizer, None, None
-    loop.server_manager = Engine()
-    loop.continuous_token_builder = wiring.create_continuous_token_builder(tokenizer, hf_model_type="unknown")
-    loop.tool_parser = VerlToolParser.get_tool_parser("unrender", tokenizer)
-    loop.tools, loop.tool_schemas = {"weather": Weather()}, [SCHEMA]
-    loop.response_length = 4096
-    loop.max_assistant_turns = loop.max_user_turns = 0
-    loop.max_tool_response_length = 4096
-    loop.max_parallel_calls, loop.tool_response_truncate_side = 1, "left"
-    loop.rollout_config = SimpleNamespace(prompt_length=4096, full_determinism=False)
+    loop = agent_loop(tokenizer, Engine(), SCHEMA, lambda **_: HOSTILE)
     return loop, prompts
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases import cases
 
-from unrender.files import named_path, read_regular, user_folder
+from unrender.format.declared import named_path, read_regular, user_folder
 
 
 def test_a_named_path_is_absolute(tmp_path, monkeypatch):

@@ -57,8 +57,9 @@ def test_answers_are_read_without_what_writes_grammars(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_reader_of_text_needs_no_jinja():
-    """A parser is loaded without templates and Jinja."""
+    """A parser is loaded without templates, Jinja, conversations and grammars."""
     modules = loaded("import unrender.parser.streaming")
 
     assert "jinja2" not in modules
-    assert packages(modules) & {"rendering", "analysis", "dialects"} == set()
+    others = {"rendering", "analysis", "proof", "conversation", "grammar", "dialects", "prompt", "turn", "openai"}
+    assert packages(modules) & others == set()

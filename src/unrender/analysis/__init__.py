@@ -2,7 +2,7 @@
 
 The result is an `Analysis` with the format, capabilities, evidence for both, and diagnostics. Open `derivation` first: its `analyze` runs
 all steps. `ask` renders conversations that contain needles, and `find` derives findings from the renderings. `proof`, which `verify` also
-uses, weakens the format until it can parse the template's own answers. `rebuilding` renders answers with the format, `additions` adds parts
+uses, weakens the format until it can parse the template's own answers. `completion` renders answers with the format, and adds parts
 that no answer shows, `evidence` collects the comparisons that support the format, and `stored` caches analyses on disk.
 
 Invariants of the analysis:
@@ -17,8 +17,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unrender.conversation import Capabilities, ReasoningPlace, shape_context
 from unrender.conversation.adapt import shape_messages
-from unrender.conversation.capabilities import Capabilities, ReasoningPlace, shape_context
 from unrender.format import Format
 
 if TYPE_CHECKING:

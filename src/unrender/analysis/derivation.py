@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from unrender.analysis import Analysis
-from unrender.analysis.additions import complete, find_example
+from unrender.analysis.ask import ALONE, EOS, MIXED, TOLD, Prober, carries_needle, request_of
 from unrender.analysis.ask.answers import (
     Answers,
     Turns,
@@ -23,24 +23,32 @@ from unrender.analysis.ask.answers import (
     render_variants,
     render_written,
 )
-from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import ALONE, EOS, MIXED, TOLD, Prober, carries_needle, request_of
-from unrender.analysis.ask.refusals import find_refusals, find_tools_wanted
+from unrender.analysis.ask.discovery import discover, find_refusals, find_tools_wanted
+from unrender.analysis.completion import calls_are_refuted, complete, find_doubts, find_example, with_headers
 from unrender.analysis.evidence import collect_evidence, tell
 from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_modes, find_tools
 from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding, ReasoningRecord, find_openings, find_reasoning
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame, next_openers, openings_after_tool, unlike_history
-from unrender.analysis.rebuilding import calls_are_refuted, find_doubts, with_headers
-from unrender.conversation.capabilities import Capabilities
-from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
+from unrender.conversation import Capabilities
+from unrender.format import (
+    CallSyntax,
+    Content,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    ToolMode,
+    TurnTexts,
+    lexemes,
+    literal_texts,
+    preserved_tokens,
+)
 from unrender.format.checks import texts_in
-from unrender.format.tokens import lexemes, literal_texts, preserved_tokens
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
+from unrender.proof import Misread, Witness
 from unrender.proof.claims import Proof, possible_format, prove, writable
-from unrender.proof.reading import Misread, Witness
 from unrender.proof.split import is_tag, split_last_tag
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 
 UNEXPECTED = "analysis met what it does not understand"
 """Prefix of diagnostics that report an unexpected exception, which is a bug in the analysis."""

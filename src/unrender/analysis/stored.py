@@ -31,11 +31,10 @@ from unrender import analysis
 from unrender.analysis import Analysis
 from unrender.cache import kept
 from unrender.errors import FormatError
-from unrender.files import named_path, read_regular, user_folder
 from unrender.format.data import decode, plain_data
-from unrender.formats import texts_of_users
+from unrender.format.declared import named_path, read_regular, texts_of_users, user_folder
 from unrender.limits import MAX_DOCUMENT, MAX_MESSAGES, MAX_STORED, STANDARD
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 from unrender.version import __version__
 
 CACHE_VARIABLE = "UNRENDER_CACHE"

@@ -14,13 +14,24 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from unrender.answer import (
+    TOKEN,
+    Answer,
+    ArgumentsPart,
+    Calls,
+    ContentPart,
+    Marker,
+    ReasoningPart,
+    holds_token,
+    json_tokens,
+    keyed_tokens,
+    tokens,
+)
 from unrender.answer.follow import call_signs
-from unrender.answer.literals import TOKEN, holds_token, json_tokens, keyed_tokens, tokens
-from unrender.answer.nodes import Answer, ArgumentsPart, Calls, ContentPart, Marker, ReasoningPart
 from unrender.cache import kept
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.parts import text_of
-from unrender.messages.wire import Request, Tool
+from unrender.messages import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
 
 _BLANK_LINE = "\n\n"

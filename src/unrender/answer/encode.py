@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from unrender.answer import ArgumentsPart, Calls, Element, Marker
 from unrender.answer.build import own_calls
 from unrender.answer.follow import as_skeleton
-from unrender.answer.nodes import ArgumentsPart, Calls, Element, Marker
 from unrender.format import ContentMode, Format, Slot
 from unrender.values.notations import encode_entry, encode_value, raw_alphabet
 

@@ -8,8 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from unrender.answer.literals import is_distinctive, is_phrase, tokens, without_fences
-from unrender.answer.nodes import Calls, Element, Elements, Marker, literal_of
+from unrender.answer import (
+    Calls,
+    Element,
+    Elements,
+    Marker,
+    is_distinctive,
+    is_phrase,
+    literal_of,
+    tokens,
+    without_fences,
+)
 from unrender.format import Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.unmarked_ends import Follow

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from unrender.answer import (
+    Answer,
+    ArgumentsPart,
+    Calls,
+    Marker,
+    Opening,
+    is_distinctive,
+    is_sign,
+    literal_of,
+    pieces_of,
+    tokens,
+    without_fences,
+)
 from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
-from unrender.answer.literals import is_distinctive, is_sign, tokens, without_fences
-from unrender.answer.nodes import Answer, ArgumentsPart, Calls, Element, Marker, literal_of
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
@@ -41,28 +52,6 @@ _OBJECT_HEAD = rf'\{{\s*"(?:[\w-]{{1,64}}"\s*:\s*")?(?P<name>{_NAME})"'
 """Matches the start of a JSON object that is a call. The name may be the value of the object's first field, or the first key."""
 _HEAD_WORDS = frozenset(("function", "functions", "name", "invoke", "call", "tool", "to"))
 """Words that may separate the start marker of a call from the tool name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """A marker at which a run of calls may start."""
-
-    opener: str
-    lead: str
-    markers: tuple[Marker, ...] = ()
-    """The markers to read before the call."""
-    inside: bool = False
-    """True if the call's own start marker is one of `markers`, or is missing."""
-    loose: bool = False
-    """True if the run starts without its outermost marker."""
-    empty: bool = False
-    """True if `markers` form an empty call or section, which is dropped."""
-    strong: bool = False
-    """True if the marker doesn't occur in prose. Such a marker is reported if no call follows."""
-    alone: bool = True
-    """True if the marker identifies a call without a tool name."""
-    weak: bool = False
-    """True if the marker is a bracket, which also occurs in prose and code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +317,14 @@ class CallView:
     def style(self) -> LiteralStyle:
         """The notation of values that need no end marker because they have their own delimiters."""
         arguments = self.arguments
-        return literal_style(arguments.codec, self.suffix, in_code=arguments.in_code and arguments.close.core == ")")
+        # Without a marker before the name, a name and the text after it show that a quoted value has ended, as in `a="1" b="2"`.
+        spaced = arguments.entry[0] is Slot.KEY and not arguments.between.strip()
+        return literal_style(
+            arguments.codec,
+            self.suffix,
+            after_key=literal_of(arguments.entry[1]) if spaced else "",
+            in_code=arguments.in_code and arguments.close.core == ")",
+        )
 
     @cached_property
     def values(self) -> MarkedEnds | None:
@@ -584,8 +580,3 @@ class CallView:
     def mended_style(self) -> LiteralStyle:
         """The notation of the values of a damaged call, if values have their own delimiters."""
         return literal_style(self.arguments.codec, Finder(after_value(self.calls)))
-
-
-def pieces_of(parts: Iterable[Element]) -> tuple[str | Slot, ...]:
-    """Return the elements with each marker split into its pieces, and slots unchanged."""
-    return tuple(piece for part in parts for piece in (part.pieces if isinstance(part, Marker) else (part,)))

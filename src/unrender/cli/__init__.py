@@ -1,7 +1,7 @@
 """The command line, `unrender`.
 
-`commands` groups all commands, which are defined in `templates`, `format`, `answers`, `batch`, `serving` and `probing`. `inputs` loads files and
-options. `examining` checks many templates in parallel, `description` describes a format, and `terminal` prints.
+`commands` groups all commands, which are defined in `templates`, `format`, `answers`, `batch` and `serving`. `inputs` loads files and
+options, and writes files. `examining` checks many templates in parallel, and `terminal` prints.
 
 Rules: results are written to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the
 output is malformed, 2 for an invalid command or input, and 3 for an internal error. Only `unrender.cli.terminal` prints.

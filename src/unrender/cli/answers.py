@@ -14,8 +14,8 @@ import click
 
 from unrender import ChatTemplate, Event, Malformed, Parser, RequestError
 from unrender.batch import rescue
-from unrender.cli.description import answers
 from unrender.cli.inputs import (
+    STANDARD_STREAM,
     BadInput,
     InputPath,
     RequestOptions,
@@ -24,14 +24,14 @@ from unrender.cli.inputs import (
     json_of,
     json_option,
     read_json,
-    read_text,
     request_options,
+    text_of_file,
 )
-from unrender.cli.outputs import STANDARD_STREAM
+from unrender.cli.templates import answers
 from unrender.cli.terminal import (
     INDENT,
     NO_STYLE,
-    ROLES,
+    ROLE_STYLES,
     event_data,
     event_line,
     print_block,
@@ -45,10 +45,9 @@ from unrender.cli.terminal import (
     remark,
     width,
 )
-from unrender.dialects.constraint import ENGINE_OF
+from unrender.dialects import ENGINE_OF
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain
-from unrender.explain.explanation import page_of
+from unrender.explain import Explanation, explain, page_of
 from unrender.limits import MAX_BLOCK
 
 _FIELDS = {
@@ -84,7 +83,7 @@ def preview_command(
     if only_prompt:
         print_document(turn.prompt)
         return
-    text = example_answer(turn, request.conversation, seed) if answer is None else read_text(answer)
+    text = example_answer(turn, request.conversation, seed) if answer is None else text_of_file(answer)
     parser = turn.parser()
     complaints = _complaints(parser, [text])
     message = parser.message.to_openai()
@@ -161,7 +160,7 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
     if output == STANDARD_STREAM and sys.stdin is None:
         raise BadInput("standard input is closed")
     from_file = output != STANDARD_STREAM
-    pieces = [read_text(output)] if from_file else chunks(cast(BufferedIOBase, sys.stdin.buffer))
+    pieces = [text_of_file(output)] if from_file else chunks(cast(BufferedIOBase, sys.stdin.buffer))
     if stream and as_json:
         complaints = _complaints(parser, pieces, lambda event: print_json(event_data(event), indent=None))
     elif stream:
@@ -224,9 +223,9 @@ def explain_command(
     OUTPUT is a file with the model's raw output, or - for standard input. Calls are found only with --tools. The exit code is 1 if
     something can't be parsed, or looks wrong.
     """
-    text = read_text(output)
+    text = text_of_file(output)
     loaded = request.load()
-    begun = None if prompt is None else read_text(prompt)
+    begun = None if prompt is None else text_of_file(prompt)
     explanation = explain(loaded, text, messages=request.conversation, prompt=begun, **request.arguments)
     if as_json:
         print_json(explanation.to_dict())
@@ -238,7 +237,7 @@ def explain_command(
 def _show_explanation(explanation: Explanation, template: ChatTemplate, *, everything: bool) -> None:
     """Print the explanation's page. With `everything`, more sections are printed."""
     for line in page_of(explanation, columns=width(), everything=everything):
-        pieces = [(text, ROLES.get(style, style)) for text, style in line]
+        pieces = [(text, ROLE_STYLES.get(style, style)) for text, style in line]
         is_part = line[0][0].isspace()  # These lines fit the width already.
         (print_line if is_part else print_sentence)(*pieces)
     others = len(explanation.hints[1:])

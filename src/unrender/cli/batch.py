@@ -17,7 +17,7 @@ from unrender.cli.inputs import (
     conversation_options,
     json_option,
     parse_json,
-    read_text,
+    text_of_file,
 )
 from unrender.cli.terminal import (
     BOLD,
@@ -58,7 +58,7 @@ def replay_command(chunks: str, *, request: RequestOptions, as_json: bool) -> No
 
 def read_chunks(path: str) -> list[str]:
     """Return the chunks in a file. If a chunk has no text, raises `BadInput` with the number of the chunk."""
-    text = read_text(path)
+    text = text_of_file(path)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -14,7 +14,7 @@ from typing import Any, Never
 import click
 
 from unrender import __version__
-from unrender.cli.terminal import ending, escape_unencodable, logged, print_document, remark, remark_warning
+from unrender.cli.terminal import escape_unencodable, exit_of, logged, print_document, remark, remark_warning
 from unrender.errors import SchemaWarning
 from unrender.signatures import did_you_mean
 
@@ -91,7 +91,7 @@ class Commands(CommandGroup):
 
 def _code_of(error: Exception) -> int:
     """Print the error in one line, and return the exit code."""
-    code, text = ending(error)
+    code, text = exit_of(error)
     with suppress(OSError):  # Ignore errors here, because standard error may be closed.
         if isinstance(error, click.UsageError) and error.ctx:
             for line in (*error.ctx.get_usage().splitlines(), f"Try '{error.ctx.command_path} --help' for help.", ""):
@@ -146,7 +146,7 @@ batch_command = CommandGroup(
             "grammar": "answers",
         },
         "Answers": {**dict.fromkeys(("preview", "parse", "explain"), "answers"), "batch": "commands"},
-        "Serving": {**dict.fromkeys(("serve", "playground"), "serving"), "probe": "probing"},
+        "Serving": dict.fromkeys(("serve", "playground", "probe"), "serving"),
     },
     context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]},
 )

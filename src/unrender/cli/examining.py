@@ -23,12 +23,11 @@ from typing import Any, Generic, TypeVar
 
 import click
 
-from unrender.cli.inputs import BadInput, Command, decorated, expanded, json_option
-from unrender.cli.outputs import STANDARD_STREAM
+from unrender.cli.inputs import STANDARD_STREAM, BadInput, Command, decorated, expanded, json_option
 from unrender.cli.terminal import (
     UNUSABLE,
     LogHandler,
-    ending,
+    exit_of,
     print_json,
     print_line,
     print_table,
@@ -61,7 +60,7 @@ def examining_options(command: Command) -> Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome(Generic[T]):
+class Examined(Generic[T]):
     """The outcome for one template, either a result or a failure."""
 
     name: str
@@ -71,7 +70,9 @@ class Outcome(Generic[T]):
     seconds: float = 0.0
 
 
-def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
+def examine(
+    templates: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int
+) -> list[Examined[T]]:
     """Call `ask` for each template, including those in directories, and return the outcomes. A progress bar is shown on a terminal.
 
     `ask` and its results must be picklable. Raises `BadInput` if another process would have to read standard input.
@@ -80,14 +81,14 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
     if len(names) == 1 and timeout is None:
         started = time.monotonic()
         result = ask(names[0])
-        return [Outcome(name=names[0], result=result, seconds=time.monotonic() - started)]
+        return [Examined(name=names[0], result=result, seconds=time.monotonic() - started)]
     if STANDARD_STREAM in names:
         raise BadInput("-: standard input can't be combined with other templates or --timeout; name a file instead")
     idle: queue.SimpleQueue[_Worker[T]] = queue.SimpleQueue()
     for _ in range(min(jobs, len(names))):
         idle.put(_Worker(ask))
 
-    def outcome(name: str) -> Outcome[T]:
+    def outcome(name: str) -> Examined[T]:
         worker = idle.get()
         try:
             return worker.outcome(name, timeout or DEFAULT_SECONDS)
@@ -101,7 +102,7 @@ def examine(templates: Sequence[str], ask: Callable[[str], T], *, timeout: float
 
 
 def print_outcomes(
-    outcomes: Sequence[Outcome[T]], counted: Sequence[str], last: str, cells: Callable[[T], Sequence[str]]
+    outcomes: Sequence[Examined[T]], counted: Sequence[str], last: str, cells: Callable[[T], Sequence[str]]
 ) -> None:
     """Print a row for each template, with its name, the counts, the duration, and the `last` cell."""
     rows = []
@@ -113,12 +114,12 @@ def print_outcomes(
     print_line()
 
 
-def print_data(outcomes: Sequence[Outcome[T]], data: Callable[[T], Any]) -> None:
+def print_data(outcomes: Sequence[Examined[T]], data: Callable[[T], Any]) -> None:
     """Print the outcomes as a JSON object with the templates as keys."""
     print_json({it.name: {"error": it.failure} if it.result is None else data(it.result) for it in outcomes})
 
 
-def exit_code(outcomes: Sequence[Outcome[T]], fails: Callable[[T], bool]) -> int:
+def exit_code(outcomes: Sequence[Examined[T]], fails: Callable[[T], bool]) -> int:
     """Return the exit code: 2 if a template couldn't be checked, 1 if a check failed, and 0 otherwise."""
     results = [it.result for it in outcomes if it.result is not None]
     return UNUSABLE if len(results) < len(outcomes) else int(any(map(fails, results)))
@@ -141,7 +142,7 @@ class _Worker(Generic[T]):
     def alive(self) -> bool:
         return self._process.is_alive()
 
-    def outcome(self, name: str, timeout: float) -> Outcome[T]:
+    def outcome(self, name: str, timeout: float) -> Examined[T]:
         """Return the outcome for a template. If the check takes more than `timeout` seconds, the process is stopped."""
         if not self._started:  # Starting the process may take seconds, which shouldn't count towards the time limit.
             with suppress(EOFError):  # Ignore a process that has already died, because this is reported below.
@@ -157,7 +158,7 @@ class _Worker(Generic[T]):
         except (EOFError, OSError):
             self._process.join()
             failure = f"its process ended with code {self._process.exitcode}"
-        return Outcome(name=name, result=result, failure=failure, seconds=time.monotonic() - started)
+        return Examined(name=name, result=result, failure=failure, seconds=time.monotonic() - started)
 
 
 def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
@@ -174,4 +175,4 @@ def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
         try:
             connection.send((ask(name), ""))
         except Exception as error:  # noqa: BLE001 - a bad file must not stop the others
-            connection.send((None, ending(error)[1]))
+            connection.send((None, exit_of(error)[1]))

@@ -19,12 +19,12 @@ from unrender.cli.inputs import (
     InputPath,
     json_of,
     json_option,
-    load,
+    load_template,
     read_json,
     read_source,
-    read_text,
     template_argument,
     template_name_option,
+    text_of_file,
     write_text,
 )
 from unrender.cli.templates import show_report
@@ -42,8 +42,8 @@ from unrender.errors import FormatError
 from unrender.export import Exported, Target, read_response_template
 from unrender.format import Format
 from unrender.format.data import differences
-from unrender.formats import Declared, declared_formats, read_declared
-from unrender.verify.check import verify_format
+from unrender.format.declared import Declared, declared_formats, read_declared
+from unrender.verify import verify_format
 from unrender.verify.response_templates import verify_export
 
 _KEY = "response_template"
@@ -61,7 +61,7 @@ def example_command(folder: str) -> None:
     """
     files = {name: (_EXAMPLE / name).read_text(encoding="utf-8") for name in _EXAMPLES}
     for path in (Path(folder) / name for name in files):
-        if path.exists() and read_text(str(path)) != files[path.name]:
+        if path.exists() and text_of_file(str(path)) != files[path.name]:
             raise BadInput(f"{path}: exists with other content; choose another folder")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def _format(source: str, *, name: str | None = None) -> Format:
     data = json_of(source) if path.suffix == ".json" and path.is_file() else None
     # Only the JSON of a Format contains a version and no template, so load any other JSON file as a template.
     if not isinstance(data, dict) or "version" not in data or "chat_template" in data:
-        return load(source, name=name).format
+        return load_template(source, name=name).format
     try:
         return Format.from_dict(data)
     except FormatError as error:
@@ -213,7 +213,7 @@ def export_command(
     options --check and --declared need transformers, and print the result of the check instead. If transformers parses an answer
     differently, the exit code is 1 and nothing is written.
     """
-    loaded = load(template, name=template_name)
+    loaded = load_template(template, name=template_name)
     if declared is None:
         exported = loaded.response_template(target=field_names)
     else:  # The response template may be stored in a tokenizer's configuration file.

@@ -1,14 +1,21 @@
 """Loads the inputs of a command line: files, templates, JSON, and the options of a request.
 
 Rules: on invalid input, the command exits with code 2 and a message that names the input. Every argument or option for a file is an
-`InputPath`. `-` stands for standard output, or for standard input, which only one argument can read.
+`InputPath`. `-` stands for standard output, or for standard input, which only one argument can read. Files are written atomically: symbolic
+links are followed, and file permissions are preserved. Anything other than a regular file, such as a pipe, a terminal or `/dev/null`, is
+written to directly. Every error names the file.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
+import stat
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
@@ -17,11 +24,71 @@ from typing import Any
 import click
 
 from unrender import ChatTemplate, Turn, UnrenderError
-from unrender.cli.outputs import STANDARD_STREAM, standard_input, write_whole
 from unrender.cli.terminal import print_document
 from unrender.signatures import expected_one_of
 
-QUESTION = [{"role": "user", "content": "Hello"}]
+STANDARD_STREAM = "-"
+"""Path that stands for standard output, or for standard input when reading."""
+
+
+def write_whole(path: str | Path, data: bytes) -> None:
+    """Write a file atomically. Readers see either the old or the new contents, and if writing fails, the old contents are kept."""
+    out = Path(os.path.realpath(path))
+    with naming(path):
+        if not is_replaceable(out):
+            out.write_bytes(data)
+            return
+        # Create the temporary file in the same folder, because renaming is atomic only within a file system.
+        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # Without `fsync`, a power cut after the rename could leave an empty file.
+            Path(name).chmod(_rights(out))
+            Path(name).replace(out)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+
+
+def is_replaceable(path: str | Path) -> bool:
+    """Return True if the path is a regular file or doesn't exist."""
+    try:
+        return stat.S_ISREG(Path(path).stat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Replace the file name of any `OSError` in the block with the path that the user passed."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _rights(path: Path) -> int:
+    """Return the permissions of a file, or the default permissions if it doesn't exist."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0o077)  # The umask can only be read by setting it.
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def standard_input() -> bytes:
+    """Return the contents of standard input. Raises `OSError` if standard input is closed."""
+    if sys.stdin is None:
+        raise OSError(9, "standard input is closed", STANDARD_STREAM)
+    return sys.stdin.buffer.read()
+
+
+DEFAULT_QUESTION = [{"role": "user", "content": "Hello"}]
 """The default conversation."""
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
@@ -52,7 +119,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
         raise BadInput(f"{where}: expected JSON, found lists or objects nested too deeply") from error
 
 
-def read_text(path: str) -> str:
+def text_of_file(path: str) -> str:
     """Return the text of a file, or of standard input for `-`. Raises `BadInput` if the file can't be read.
 
     Bytes that aren't valid UTF-8 become U+FFFD, because models may generate such bytes.
@@ -88,7 +155,7 @@ def write_text(path: str, text: str) -> None:
         raise BadInput(f"{path}: {error.strerror}") from error
 
 
-def load(source: str, *, name: str | None = None) -> ChatTemplate:
+def load_template(source: str, *, name: str | None = None) -> ChatTemplate:
     """Return the template at a path (file, model directory, GGUF), with a hub id, or from standard input for `-`.
 
     `name` selects one of several templates. If the template can't be loaded, raises `BadInput` with the source.
@@ -183,12 +250,12 @@ class RequestOptions:
 
     def load(self) -> ChatTemplate:
         """Return the template. Raises `BadInput` with the source if the template can't be loaded."""
-        return load(self.source, name=self.template_name)
+        return load_template(self.source, name=self.template_name)
 
     @property
     def conversation(self) -> Sequence[Any]:
         """The messages, by default a single question."""
-        return QUESTION if self.messages is None else self.messages
+        return DEFAULT_QUESTION if self.messages is None else self.messages
 
     @property
     def arguments(self) -> dict[str, Any]:

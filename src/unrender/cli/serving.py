@@ -1,4 +1,4 @@
-"""Commands for serving: `serve` runs a gateway, and `playground` serves a page."""
+"""Commands for serving: `serve` runs a gateway, `playground` serves a page, and `probe` examines a running engine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender.cli.inputs import BadInput, load
-from unrender.cli.terminal import print_line, print_rows, remark
+from unrender.cli.inputs import BadInput, json_option, load_template, write_text
+from unrender.cli.terminal import print_json, print_line, print_rows, print_sentence, print_table, progress, remark
 from unrender.version import install_command
 
 if TYPE_CHECKING:
-    from unrender.gateway.config import Config
+    from unrender.gateway.config import GatewayConfig
+    from unrender.probe import ProbeReport
+
 
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
 _NAMING = {
@@ -140,14 +142,14 @@ def _model(given: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": KEY} if os.environ.get(KEY) else {}
     if template := given.get("template"):
-        load(template)  # Load the template now, so that an invalid one is reported at the start.
+        load_template(template)  # Load the template now, so that an invalid one is reported at the start.
     return {**given, "backend": kind, "aliases": "*", **key}
 
 
 def _example(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options for the example model. If that model can't run, print the reason and return options for the sampler."""
     from unrender.gateway.backends.llama_server import llama_cpp  # noqa: PLC0415 - an extra
-    from unrender.gateway.example import EXAMPLE, example_model  # noqa: PLC0415
+    from unrender.gateway.config import EXAMPLE, example_model  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     own = {name: value for name, value in given.items() if name != "example_model"}
@@ -160,7 +162,7 @@ def _example(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**own, "backend": "sampler"}
 
 
-def _describe(config: Config) -> None:
+def _describe(config: GatewayConfig) -> None:
     """Print a summary of the settings."""
     rows = []
     for model, said in zip(config.models, config.described, strict=True):
@@ -173,8 +175,8 @@ def _describe(config: Config) -> None:
     print_line(f"at http://{config.host}:{config.port}/v1; keys: {len(config.keys.models) or 'none'}")
 
 
-def _run(config: Config, own: Mapping[str, Any]) -> None:
-    from unrender.gateway.routes import app  # noqa: PLC0415
+def _run(config: GatewayConfig, own: Mapping[str, Any]) -> None:
+    from unrender.gateway import app  # noqa: PLC0415
     from unrender.gateway.serve import server  # noqa: PLC0415
 
     where: dict[str, Any] = {
@@ -196,9 +198,9 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
     server(application, shutdown_timeout=where["shutdown_timeout"]).run([listening])
 
 
-def _listening(config: Config, host: str, port: int) -> socket.socket:
+def _listening(config: GatewayConfig, host: str, port: int) -> socket.socket:
     """Return the listening socket. Prints the server's address, and a remark if answers come from the sampler instead of a model."""
-    from unrender.gateway.backends.backend import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.backends import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.serve import listener  # noqa: PLC0415
 
@@ -245,14 +247,14 @@ def playground_command(
     Python runs in the browser instead, on Pyodide.
     """
     if static is not None:
-        from unrender.playground.static import write  # noqa: PLC0415 - imported on use
+        from unrender.playground import write_site  # noqa: PLC0415 - imported on use
 
-        files = write(Path(static), pyodide=pyodide)
+        files = write_site(Path(static), pyodide=pyodide)
         print_line(f"wrote {len(files)} files to {static}; serve them with any web server")
         return
     with extra("gateway"):
         from unrender.playground.server import app, bound, serve  # noqa: PLC0415 - an extra
-    application = app({name: load(name) for name in templates})
+    application = app({name: load_template(name) for name in templates})
     try:
         listener = bound(port)
     except OSError as error:
@@ -262,3 +264,74 @@ def playground_command(
     if opened:
         click.launch(address)
     serve(application, listener)
+
+
+_KINDS = ("llama-server", "vllm", "sglang", "openai", "ollama")
+_COUNTED = ("own", "repaired", "other", "broken", "silent", "uninvited", "text", "error", "right")
+"""Columns of the table of answers: the kinds of answers, and those that are right."""
+
+
+@click.command(short_help="Find out what a running engine and its model do.")
+@click.argument("url")
+@click.option("--backend", "kind", type=click.Choice(_KINDS), help="The kind of engine.  [default: found out]")
+@click.option(
+    "--model", "template", metavar="TEMPLATE", help="Model with the chat template; llama-server reports its own."
+)
+@click.option("--engine-model", metavar="NAME", default="", help="Name of the model at the engine, if it has several.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), default=170.0, show_default=True, help="Approximate time limit."
+)
+@click.option("--compare", metavar="URL", help="Probe a second engine with the same template, and compare the two.")
+@click.option("-o", "--output", metavar="FILE", help="Write the format with the observed call syntaxes.")
+@click.option("--page", "page_file", metavar="FILE", help="Write the report as an HTML page.")
+@json_option
+def probe_command(
+    url: str,
+    *,
+    template: str | None,
+    compare: str | None,
+    output: str | None,
+    page_file: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Ask a running engine for prompts and tool calls, and report what goes wrong, and why.
+
+    URL is the engine's address. Its key is read from UNRENDER_ENGINE_KEY. The exit code is 1 if a cause of trouble was found.
+    """
+    with extra("gateway"):
+        from unrender.probe import page  # noqa: PLC0415 - an extra
+    loaded = load_template(template) if template else None
+    reports = [_probed(address, loaded, **options) for address in (url, compare) if address]
+    if output is not None:
+        write_text(output, reports[0].format.to_json() + "\n")
+    if page_file is not None:
+        write_text(page_file, page(*reports))
+    if as_json:
+        print_json([report.to_dict() for report in reports] if compare else reports[0].to_dict())
+    elif output != "-" and page_file != "-":
+        for report in reports:
+            _print(report)
+    return int(not all(report.ok for report in reports))
+
+
+def _probed(url: str, loaded: Any, *, engine_model: str, **options: Any) -> ProbeReport:
+    from unrender.gateway.backends import EngineError  # noqa: PLC0415 - an extra
+    from unrender.probe import probe  # noqa: PLC0415
+
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f"{url}: expected the engine's address, e.g. http://127.0.0.1:8080")
+    key = os.environ.get(KEY, "")
+    try:
+        with progress(url) as told:
+            return probe(url, loaded, key=key, model=engine_model, told=told, **options)
+    except EngineError as error:
+        raise BadInput(f"{url}: {error.message}") from error
+
+
+def _print(report: ProbeReport) -> None:
+    for line in report.lines():
+        print_sentence(line)
+    print_line()
+    rows = [[name, str(asked), *(str(kinds.get(it, 0)) for it in _COUNTED)] for name, asked, kinds in report.parts]
+    print_table(["answers", "all", *_COUNTED], rows)

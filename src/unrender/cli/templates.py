@@ -15,14 +15,14 @@ from typing import Any
 import click
 
 from unrender import ChatTemplate
-from unrender.cli.description import answers, field_rows, summary_rows
-from unrender.cli.examining import Outcome, examine, examining_options, exit_code, print_data, print_outcomes
+from unrender.analysis import Analysis, Capabilities
+from unrender.cli.examining import Examined, examine, examining_options, exit_code, print_data, print_outcomes
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
     all_option,
     json_option,
-    load,
+    load_template,
     template_argument,
     template_name_option,
     titled,
@@ -35,9 +35,11 @@ from unrender.cli.terminal import (
     NARROWEST,
     NO_STYLE,
     RED,
+    ROLE_STYLES,
     UNUSABLE,
-    Piece,
-    Row,
+    LabelledRow,
+    Styled,
+    StyledPiece,
     print_block,
     print_heading,
     print_json,
@@ -48,14 +50,14 @@ from unrender.cli.terminal import (
     width,
 )
 from unrender.conversation.next_turn.continuation import Continuation
-from unrender.conversation.offer import Plan, plan_tools
-from unrender.format.picture import field_texts
+from unrender.conversation.offer import Plan, call_form, plan_tools
+from unrender.format import Format
+from unrender.format.picture import PicturePiece, call_picture, field_texts, format_rows, inline
 from unrender.lint import Finding, Severity, lint
 from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
 from unrender.printable import excerpt_at
-from unrender.verify import Report, Verdict, verify
-from unrender.verify.check import verify_quickly
+from unrender.verify import Report, Verdict, verify, verify_quickly
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
@@ -73,7 +75,7 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @json_option
 def inspect_command(template: str, *, template_name: str | None, everything: bool, as_json: bool) -> None:
     """Show a model's output format, the results of its checks, and settings for an engine."""
-    loaded = load(template, name=template_name)
+    loaded = load_template(template, name=template_name)
     report = verify_quickly(loaded)
     if report.refusal:
         raise BadInput(f"{template}: {report.refusal}")
@@ -170,18 +172,18 @@ def verify_command(
     sys.exit(UNUSABLE if refused else exit_code(outcomes, lambda report: bool(report.failed)))
 
 
-def _finding_row(finding: CapabilityFinding) -> Row:
+def _finding_row(finding: CapabilityFinding) -> LabelledRow:
     capability, _, verdict = str(finding).partition(": ")
     return capability, verdict
 
 
-def _history_row(finding: CapabilityFinding) -> Row:
+def _history_row(finding: CapabilityFinding) -> LabelledRow:
     reason = f": {finding.reason}" if finding.reason else ""
     return finding.capability, finding.verdict.in_history + reason
 
 
 def _report(name: str, *, samples: int, seed: int) -> Report:
-    return verify(load(name), samples=samples, seed=seed)
+    return verify(load_template(name), samples=samples, seed=seed)
 
 
 def show_report(name: str, report: Report, *, everything: bool = False) -> None:
@@ -204,7 +206,7 @@ def show_report(name: str, report: Report, *, everything: bool = False) -> None:
             _print_diff(example)
 
 
-def verdict_of(report: Report) -> tuple[Piece, str]:
+def verdict_of(report: Report) -> tuple[StyledPiece, str]:
     """Return the verdict on a template, and a summary of the number of checks and answers."""
     if report.refusal:
         return (("NOT CHECKED", RED), f"   {report.refusal}")
@@ -215,7 +217,7 @@ def verdict_of(report: Report) -> tuple[Piece, str]:
     return word, f"   {checks}, {answers} answers"
 
 
-def _skipped_rows(report: Report) -> Iterator[Row]:
+def _skipped_rows(report: Report) -> Iterator[LabelledRow]:
     """Yield a row for each reason, with the number and the names of the skipped checks. The last row combines the remaining reasons."""
     groups = defaultdict[str, list[str]](list)
     for finding in report.findings:
@@ -230,7 +232,7 @@ def _skipped_rows(report: Report) -> Iterator[Row]:
         yield f"skipped {len(names):2}", shorten(text, max(width() - 14, NARROWEST), placeholder=" …")
 
 
-def _history_summary(report: Report) -> Row:
+def _history_summary(report: Report) -> LabelledRow:
     """Return a row with the number of follow-up prompts that start with the previous prompt and answer."""
     kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
     changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
@@ -242,7 +244,7 @@ def _print_diff(example: Counterexample) -> None:
         print_block([(line, _DIFF_STYLES[line[0]])], indent=INDENT)
 
 
-def _show_reports(outcomes: Sequence[Outcome[Report]]) -> None:
+def _show_reports(outcomes: Sequence[Examined[Report]]) -> None:
     print_outcomes(outcomes, _VERDICTS, "", _report_cells)
     failed = sum(bool(outcome.result and outcome.result.failed) for outcome in outcomes)
     missing = sum(outcome.result is None for outcome in outcomes)
@@ -324,7 +326,9 @@ def _show_rules(rules: Sequence[Rule], *, as_json: bool) -> None:
 
 def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
     """Return the findings, errors first."""
-    return tuple(sorted(lint(load(name), ignore=ignore), key=lambda finding: list(Severity).index(finding.severity)))
+    return tuple(
+        sorted(lint(load_template(name), ignore=ignore), key=lambda finding: list(Severity).index(finding.severity))
+    )
 
 
 def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
@@ -378,7 +382,7 @@ def _message_line(message: OpenAIMessage) -> str:
     return f"{message['role']}: {', '.join(parts)}"
 
 
-def _show_linted(outcomes: Sequence[Outcome[tuple[Finding, ...]]]) -> None:
+def _show_linted(outcomes: Sequence[Examined[tuple[Finding, ...]]]) -> None:
     print_outcomes(outcomes, [f"{severity}s" for severity in Severity], "rules", _finding_cells)
     found = [finding for outcome in outcomes for finding in outcome.result or ()]
     failed = sum(outcome.result is None for outcome in outcomes)
@@ -392,3 +396,45 @@ def _finding_cells(findings: Sequence[Finding]) -> list[str]:
     counts = Counter(finding.severity for finding in findings)
     rules = ", ".join(finding.rule for finding in findings)
     return [*(str(counts[severity]) for severity in Severity), rules or "nothing found"]
+
+
+def answers(analysis: Analysis, format: Format | None = None) -> list[Styled]:
+    """Return complete sample answers, up to the end of the turn, in the analysis's format or in the `format` of a turn."""
+    return [[_styled(piece) for piece in row] for row in analysis._pictures(format)]
+
+
+def summary_rows(analysis: Analysis, plan: Plan) -> Iterator[LabelledRow]:
+    """Yield a row for each topic of the summary."""
+    rows = format_rows(analysis.format, analysis.capabilities.thinking_off)
+    for topic, text in rows.items():
+        yield topic, text
+        if topic == "Tool calls" and plan.offers:
+            yield "Tools", f"described in the system message, called as {inline(call_form(plan.format.tools))}"
+    yield "Conversation", "; ".join(_conversation(analysis.capabilities))
+    if analysis.diagnostics:
+        yield "Not found", "; ".join(analysis.diagnostics)
+    yield "Next", "unrender verify · unrender lint · unrender serve"
+
+
+def _conversation(capabilities: Capabilities) -> Iterator[str]:
+    yield f"tools: {'yes' if capabilities.supports_tools else 'no'}"
+    if not capabilities.supports_system_role:
+        yield "no system message"
+    if capabilities.requires_nonnull_content and capabilities.supports_tool_calls:
+        yield 'content: null is rejected, unrender sends ""'
+    if refused := [*dict.fromkeys(refusal.feature for refusal in capabilities.refuses)]:
+        yield f"refuses {refused[0]}" + (f" and {len(refused) - 1} more (--all)" if refused[1:] else "")
+
+
+def field_rows(format_: Format) -> Iterator[LabelledRow]:
+    """Yield the fields that differ from their defaults, followed by the other call syntaxes."""
+    for path, text in field_texts(format_):
+        yield path, repr(text)
+    for tools in format_.tolerated:
+        yield "tolerated", f"{''.join(_styled(piece)[0] for piece in call_picture(tools))!r}  {tools.why}"
+    for spelling in format_.spellings:
+        yield f"{spelling.marker!r} also as", ", ".join(map(repr, spelling.others))
+
+
+def _styled(piece: PicturePiece) -> tuple[str, str]:
+    return piece.text if piece.role == "marker" else f"«{piece.text}»", ROLE_STYLES.get(piece.role, NO_STYLE)

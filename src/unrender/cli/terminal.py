@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 T = TypeVar("T")
-Piece = tuple[str, str]
+StyledPiece = tuple[str, str]
 """A string and its style."""
-Styled = Sequence[Piece]
+Styled = Sequence[StyledPiece]
 
 NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW = "", "bold", "dim", "red", "green", "yellow"
 MAGENTA, CYAN, BOLD_CYAN = "magenta", "cyan", "bold cyan"
 """Names of styles, as rich spells them."""
-ROLES: Mapping[str, str] = {
+ROLE_STYLES: Mapping[str, str] = {
     "reasoning": MAGENTA,
     "content": GREEN,
     "marker": DIM,
@@ -65,15 +65,15 @@ _SIGNS: Mapping[str, str] = {
 }
 """Styles of verdicts and severities. The verdicts themselves are words, so output without colours contains the same information."""
 _EVENTS: Mapping[type[Event], str] = {
-    ReasoningText: ROLES["reasoning"],
-    ContentText: ROLES["content"],
-    ToolCallStarted: ROLES["name"],
-    ArgumentsText: ROLES["argument"],
-    Malformed: ROLES["malformed"],
-    MessageFinished: ROLES["marker"],
+    ReasoningText: ROLE_STYLES["reasoning"],
+    ContentText: ROLE_STYLES["content"],
+    ToolCallStarted: ROLE_STYLES["name"],
+    ArgumentsText: ROLE_STYLES["argument"],
+    Malformed: ROLE_STYLES["malformed"],
+    MessageFinished: ROLE_STYLES["marker"],
 }
 
-Row = tuple[str, str]
+LabelledRow = tuple[str, str]
 """A label and its value."""
 UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
 """Exit codes."""
@@ -95,13 +95,13 @@ def width() -> int:
     return _console().width
 
 
-def print_line(*pieces: str | Piece, columns: int | None = None) -> None:
+def print_line(*pieces: str | StyledPiece, columns: int | None = None) -> None:
     """Print pieces of text as one line, which is wrapped if `columns` is given. Line breaks within a piece are escaped."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
     _print(_text([(printable_line(text), style) for text, style in parts]), columns)
 
 
-def print_sentence(*pieces: str | Piece) -> None:
+def print_sentence(*pieces: str | StyledPiece) -> None:
     """Print pieces of text like `print_line`, wrapped to the terminal's width."""
     print_line(*pieces, columns=max(width(), NARROWEST))
 
@@ -118,7 +118,7 @@ def print_heading(title: str, summary: str = "") -> None:
     print_line((title, BOLD), "  " if summary else "", signed(summary))
 
 
-def print_rows(rows: Sequence[Row]) -> None:
+def print_rows(rows: Sequence[LabelledRow]) -> None:
     """Print labels and values in two columns, and fold the values to the terminal's width.
 
     Very long values and lists are shortened to their start and end.
@@ -134,7 +134,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     _print(grid, max(width(), margin + NARROWEST))
 
 
-def signed(text: str) -> Piece:
+def signed(text: str) -> StyledPiece:
     """Return a string in the style of the verdict or severity at its start."""
     return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
 
@@ -322,7 +322,7 @@ def _word(text: str) -> str:
     return text if text.isprintable() and " " not in text else repr(text)
 
 
-def ending(error: Exception) -> tuple[int, str]:
+def exit_of(error: Exception) -> tuple[int, str]:
     """Return the exit code and an unescaped message for an exception."""
     match error:
         case click.ClickException():  # Join the message's lines, because click lists the choices of an option on separate lines.

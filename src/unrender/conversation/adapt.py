@@ -19,7 +19,7 @@ from itertools import count, dropwhile
 from typing import Any
 
 from unrender.cache import kept
-from unrender.conversation.capabilities import Capabilities, ReasoningPlace, shape_context
+from unrender.conversation import Capabilities, ReasoningPlace, shape_context
 from unrender.conversation.messages import (
     MEDIA_TYPES,
     RESULTS,
@@ -32,8 +32,8 @@ from unrender.conversation.messages import (
     object_of,
 )
 from unrender.errors import RequestError
-from unrender.messages.wire import MEDIA_FORMS, Media, media_value
-from unrender.rendering.template import Template
+from unrender.messages import MEDIA_FORMS, Media, media_value
+from unrender.rendering import Template
 
 _SYSTEM = ("system", "developer")
 """Roles of messages from the application's developer."""

@@ -20,14 +20,13 @@ from typing import Any
 
 from unrender.answer.build import own_calls
 from unrender.answer.encode import encode_calls
+from unrender.conversation import Refusal
 from unrender.conversation.adapt import as_text, said_by_user, split_system, with_names
-from unrender.conversation.capabilities import Refusal
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, content_parts, values_of, words_in
-from unrender.conversation.offer import DEFAULT_FORMAT, Plan
-from unrender.conversation.wording import RESULT_CLOSE, RESULT_OPEN
+from unrender.conversation.offer import DEFAULT_FORMAT, RESULT_CLOSE, RESULT_OPEN, Plan
 from unrender.format import Format, ToolMode
-from unrender.formats import declared_formats
-from unrender.messages.wire import ToolPrompt
+from unrender.format.declared import declared_formats
+from unrender.messages import ToolPrompt
 
 _TALKING = ("system", "developer", "user", "assistant")
 _DEVELOPER = "developer"

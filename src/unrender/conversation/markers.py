@@ -1,7 +1,8 @@
 r"""Find the template's markers in the texts of messages, tools and documents, and break them if asked.
 
 Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers. So
-are words with unusual characters between messages, e.g. `[[/USR]]`. A request is searched as a whole first, because usually no text contains
+are words with unusual characters between messages, e.g. `[[/USR]]`, and lines such as `### Instruction:` before messages. Words alone, such
+as `USER:`, are markers only for token ids, since breaking them would change ordinary texts. A request is searched as a whole first, because usually no text contains
 a marker.
 
 A marker is broken by a backslash after its first character: `<|im_end|>` becomes `<\|im_end|>`, and `<\|im_end|>` gets another backslash.
@@ -16,20 +17,18 @@ from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, get_args
 
 from unrender.cache import SHARED
-from unrender.conversation.bodies import Owner
-from unrender.conversation.capabilities import Capabilities, shape_context
+from unrender.conversation import Capabilities, shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall, object_of
 from unrender.conversation.offer import Plan
-from unrender.conversation.pieces import RenderedConversation
+from unrender.conversation.pieces import Owner, RenderedConversation
 from unrender.conversation.transcript import SharedTime, Writer
 from unrender.conversation.variables import TemplateKwargs
 from unrender.errors import RequestError
-from unrender.format import Format
-from unrender.format.tokens import literal_texts, special_tokens
+from unrender.format import Format, literal_texts, special_tokens
 from unrender.limits import MAX_LISTED
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.prompt import AUTHORS, Piece
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 
 MarkerPolicy = Literal["keep", "encode", "break", "refuse"]
 """Treatment of the template's markers in texts of messages, tools and documents."""
@@ -40,6 +39,10 @@ _SIGNS = 2
 """Minimum number of such characters in a marker."""
 _PLAIN = re.compile(r"^[\w.,:;!?]+|[\w.,:;!?]+$")
 """Matches the words around a marker, e.g. the role in `]~b]user`."""
+_HEADER = re.compile(r"#{2,} ?\w[^\n]{,40}:|[*=>~|-]{2,} ?\w[^\n]{,40}")
+"""Matches a line that precedes a message, e.g. `### Instruction:`."""
+_PROSE = re.compile(r"\w[\w ]{,30}:|#{2,} ?\w[^\n]{,40}(?<!:)")
+"""Matches a line before a message that also occurs in prose, e.g. `USER:` or `## Answer`. It's a marker only for token ids."""
 _QUOTING = re.compile(r"[\"'`(){}&]")
 """Matches a character of JSON, code or HTML, which isn't a marker."""
 _WEIGHT = 2_000
@@ -80,7 +83,7 @@ def guarded(rendered: RenderedConversation, markers: MarkerPolicy) -> Guarded:
     Raises `RequestError`, with the path of the text, if `markers` is "refuse".
     """
     writer = rendered.writer
-    known = known_markers(writer)
+    known = [text for text in known_markers(writer) if markers == "encode" or not _PROSE.fullmatch(text)]
     # Most markers start alike, and most texts don't contain even the first two characters.
     starts = {marker[:2] for marker in known}
     texts = (text for text in _raw(rendered) if any(start in text for start in starts))
@@ -114,7 +117,7 @@ def _pattern(markers: Iterable[str]) -> re.Pattern[str]:
 
 
 def known_markers(writer: Writer) -> tuple[str, ...]:
-    """Return the template's markers, the longest first."""
+    """Return the template's markers, the longest first, including words such as `USER:`."""
     # Hashing a format takes as long as rendering a short prompt, so compare its identity.
     key = ("markers", writer.template, writer.plan.offers)
     found: tuple[Format, tuple[str, ...]] | None = SHARED.get(key)
@@ -145,7 +148,7 @@ def template_markers(template: Template, format: Format, capabilities: Capabilit
             prompt = stub.rendered(asks=True)
             pieces = () if prompt is None else stub.pieces(prompt)
             found += special_tokens(piece.text for piece in pieces if not piece.body)
-            found += () if tools else _signs(pieces)
+            found += () if tools else (*_signs(pieces), *_headers(pieces))
     return tuple(sorted({text for text in found if len(text) > 1}, key=lambda text: (-len(text), text)))
 
 
@@ -161,6 +164,16 @@ def _signs(pieces: Sequence[Piece]) -> Iterator[str]:
             shapes = (_PLAIN.sub("", word), word) if not _QUOTING.search(word) else ()
             fits = (one for one in shapes if len(_SIGN.findall(one)) >= _SIGNS and re.search(r"\w", one))
             yield from [*fits][:1]
+
+
+def _headers(pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield the lines before messages that consist of words, e.g. `USER:`, or punctuation and words, e.g. `### Instruction:`."""
+    for piece, following in zip_longest(pieces, pieces[1:]):
+        line = piece.text.rstrip().rpartition("\n")[2].strip()
+        before_message = following is None or following.kind in ("content", "result")
+        fits = _HEADER.fullmatch(line) or _PROSE.fullmatch(line)
+        if not piece.body and before_message and fits and not any(special_tokens([line])):
+            yield line
 
 
 def _raw(rendered: RenderedConversation) -> Iterator[str]:

@@ -24,8 +24,8 @@ from typing import Any, Literal
 
 from unrender.errors import RequestError, TemplateWarning
 from unrender.json_values import check_values, checked_list
-from unrender.messages.wire import MEDIA_FORMS, REASONING_FIELDS, Message
-from unrender.rendering.template import Template
+from unrender.messages import MEDIA_FORMS, REASONING_FIELDS, Message
+from unrender.rendering import Template
 from unrender.signatures import expected_one_of
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

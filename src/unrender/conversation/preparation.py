@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.cache import SHARED, bytes_of, kept
+from unrender.conversation import Capabilities
 from unrender.conversation.adapt import shown_media
-from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.markers import MarkerPolicy, guarded
 from unrender.conversation.messages import Continued, check_results, read_conversation, split_continued
 from unrender.conversation.offer import AUTO, NONE, Plan, plan_tools
@@ -21,17 +21,16 @@ from unrender.conversation.tools import Offer, fitting
 from unrender.conversation.transcript import Writer
 from unrender.conversation.variables import resolve_kwargs
 from unrender.errors import RequestError
-from unrender.format import Format
-from unrender.format.tokens import ends_within, literal_texts, special_tokens
+from unrender.format import Format, ends_within, literal_texts, special_tokens
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
-from unrender.messages.wire import Request, ToolPrompt
+from unrender.messages import Request, ToolPrompt
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import begun_by, begun_text
-from unrender.rendering.template import Template
+from unrender.rendering import Template
 from unrender.turn import Turn
 
 if TYPE_CHECKING:
-    from unrender.conversation.next_turn.extender import Extender
+    from unrender.conversation.next_turn import Extender
 
 
 def prepare_turn(

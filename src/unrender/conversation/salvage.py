@@ -20,12 +20,11 @@ from unrender.conversation.messages import read_messages, words_in
 from unrender.conversation.tools import read_offer
 from unrender.errors import GrammarError, RequestError
 from unrender.format import Format
-from unrender.formats import Declared, declared_formats, known_calls
+from unrender.format.declared import Declared, declared_formats, known_calls
 from unrender.grammar import conforms
 from unrender.limits import MAX_SLOW_TEXT
-from unrender.machine.events import Malformed
-from unrender.machine.policy import Policy
-from unrender.messages.wire import Message, Request, Tool, ToolCall
+from unrender.machine import Malformed, Policy
+from unrender.messages import Message, Request, Tool, ToolCall
 from unrender.parser.streaming import Parser
 from unrender.signatures import checked
 

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrender.cache import SHARED, bytes_of, kept
-from unrender.conversation.capabilities import Capabilities
+from unrender.conversation import Capabilities
 from unrender.conversation.messages import plain_item
 from unrender.errors import GrammarError, RequestError
 from unrender.json_values import JsonSchema, checked_list, checked_object, content_key, json_type
 from unrender.limits import MAX_TOOLS
-from unrender.messages.wire import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
+from unrender.messages import Request, Tool, read_allowed_tools, read_response_schema, read_tool_choice, read_tools
 from unrender.version import install_command
 
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")

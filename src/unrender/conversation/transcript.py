@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from unrender.conversation import Capabilities
 from unrender.conversation.adapt import shaped
-from unrender.conversation.capabilities import Capabilities
 from unrender.conversation.concede import CONCESSIONS, MOVES, Way, conceded, foreseen, is_hopeless, told, ways
 from unrender.conversation.messages import Conversation, Said, words_in
 from unrender.conversation.offer import Plan
@@ -22,9 +22,9 @@ from unrender.conversation.tools import SINGLE_TYPES, described
 from unrender.conversation.variables import NOT_SET, TemplateKwargs
 from unrender.format import Format
 from unrender.limits import MAX_RETRIES, MAX_SLOW_RENDERINGS
-from unrender.messages.wire import ToolPrompt
+from unrender.messages import ToolPrompt
+from unrender.rendering import Rendering, Template
 from unrender.rendering.cost import now
-from unrender.rendering.template import Rendering, Template
 
 _MOVABLE = ("system", "developer", "user", "tool")
 """Roles whose text may move to another message if the template doesn't render it."""

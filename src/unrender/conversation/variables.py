@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.cache import kept
+from unrender.conversation import Capabilities, shape_context
 from unrender.conversation.adapt import shaped
-from unrender.conversation.capabilities import Capabilities, shape_context
 from unrender.conversation.messages import Said
 from unrender.errors import RequestError
 from unrender.json_values import checked_list, checked_object, frozen
 from unrender.limits import MAX_LISTED
-from unrender.rendering.template import STANDARD_VARIABLES, Template, copied
+from unrender.rendering import STANDARD_VARIABLES, Template, copied
 from unrender.signatures import did_you_mean
 
 THINKING = "enable_thinking"

@@ -17,9 +17,9 @@ from itertools import chain, groupby
 from os.path import commonprefix
 
 from unrender.cache import kept
-from unrender.dialects.lowering.context_free import Stopped, lower, rule_references
+from unrender.dialects.context_free import Stopped, lower, rule_references
 from unrender.grammar.expansion import Expansion
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence, refusal
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, in_sequence, refusal_of
 from unrender.nodes.patterns import Ranges, bounds_text, complement
 
 ANY_CHARACTER = "[^\\x00]"
@@ -124,7 +124,7 @@ def _item(node: Node) -> str:
             return _group(inner) + bounds_text(low, high)
         case Choice() | Sequence():
             return f"({written_choice(node, _item)})"
-    raise refusal(node, "cannot be written in GBNF")
+    raise refusal_of(node, "cannot be written in GBNF")
 
 
 def _group(node: Node) -> str:

@@ -9,16 +9,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from unrender.answer import Marker, is_sign, literal_of
 from unrender.answer.build import calls_of
 from unrender.answer.encode import Call, encode_calls
-from unrender.answer.literals import is_sign
-from unrender.answer.nodes import Marker, literal_of
 from unrender.answer.views import CallView
-from unrender.dialects.intact import Read, intact_arguments, requiring
+from unrender.dialects.intact import ReadCall, intact_arguments, requiring
 from unrender.dialects.remainder import Remainder, reach
 from unrender.format import Format
 from unrender.limits import STANDARD, Limits
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.nodes import Grammar
 
 _STEPS = 300_000
@@ -56,7 +55,7 @@ def good_beginning(
     span: tuple[int, int],
     end: int,
     name: str,
-    read: Read,
+    read: ReadCall,
     later: Sequence[Call] = (),
     limits: Limits = STANDARD,
     *,

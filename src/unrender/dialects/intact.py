@@ -13,17 +13,17 @@ from functools import cached_property
 from os.path import commonprefix
 from typing import Any
 
+from unrender.answer import ArgumentsPart, literal_of
 from unrender.answer.encode import encode_arguments, filled, run_of
 from unrender.answer.follow import after_arguments
-from unrender.answer.nodes import ArgumentsPart, literal_of
 from unrender.answer.views import CallView
 from unrender.format import Containers, Slot
 from unrender.json_values import content_key
 from unrender.limits import MAX_OPTIONS, MAX_SLOW_TEXT
-from unrender.messages.wire import Tool
+from unrender.messages import Tool
 from unrender.values.notations import encode_value
 
-Read = Callable[[str, Tool], Mapping[str, Any] | None]
+ReadCall = Callable[[str, Tool], Mapping[str, Any] | None]
 """Returns the arguments of a text that is one complete, undamaged call of a tool. Returns None for any other text."""
 
 _ENDS = 16
@@ -47,7 +47,7 @@ def requiring(tool: Tool, kept: Mapping[str, Any]) -> Tool:
     return Tool(name=tool.name, parameters={**schema, "properties": properties, "required": required})
 
 
-def intact_arguments(view: CallView, tool: Tool, text: str, read: Read) -> dict[str, Any]:
+def intact_arguments(view: CallView, tool: Tool, text: str, read: ReadCall) -> dict[str, Any]:
     """Return the intact arguments in `text`, which starts at the first marker of a broken call of `tool` and may go on after the call."""
     return _Search(view, tool, text, read).found()
 
@@ -57,7 +57,7 @@ class _Search:
     view: CallView
     tool: Tool
     text: str
-    read: Read
+    read: ReadCall
     left: int = _READS
 
     def __post_init__(self) -> None:

@@ -15,18 +15,18 @@ from itertools import groupby
 from operator import itemgetter
 from os.path import commonprefix
 
-from unrender.dialects.gbnf import written_choice
-from unrender.dialects.lowering.context_free import (
+from unrender.dialects.context_free import (
     Lowered,
     Stopped,
     longer_stops,
     lower,
     rule_references,
 )
-from unrender.dialects.lowering.stops import inverted, leaves_first
+from unrender.dialects.gbnf import written_choice
+from unrender.dialects.stops import inverted, leaves_first
 from unrender.grammar.expansion import Expansion
 from unrender.limits import MAX_LAYOUT
-from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refusal, walk
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, refusal_of, walk
 from unrender.nodes.patterns import SHORT_BOUNDS, write_pattern
 from unrender.schema.reader import Unsupported
 
@@ -139,7 +139,7 @@ class _Writer:
                 return f"({written_choice(inner, self.item)}){bounds}"
             case Choice() | Sequence():
                 return f"({written_choice(node, self.item)})"
-        raise refusal(node, "cannot be written in Lark")
+        raise refusal_of(node, "cannot be written in Lark")
 
 
 def _any_of(texts: list[str]) -> str:
@@ -228,7 +228,7 @@ def _first_rules(node: Node | Stopped) -> Iterator[str]:
         case Stopped() | Literal() | Chars() | JsonValue():
             pass
         case _:
-            raise refusal(node, "cannot be written in Lark")
+            raise refusal_of(node, "cannot be written in Lark")
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Nod
             case Stopped() | Ref() | Optional() | Repeat() | JsonValue():
                 pass
             case _:
-                raise refusal(here, "cannot be written in Lark")
+                raise refusal_of(here, "cannot be written in Lark")
 
 
 def _is_step(node: Node | Stopped) -> bool:

@@ -14,24 +14,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender import nodes
+from unrender.answer import Calls, Marker
 from unrender.answer.build import answer_of, calls_of, ending, own_calls
-from unrender.answer.nodes import Calls, Marker
 from unrender.cache import SHARED, bytes_of
-from unrender.dialects.constraint import DIALECT_OF, Dialect
+from unrender.dialects import DIALECT_OF, Dialect, Trigger, triggers_of
+from unrender.dialects.context_free import bounded_nesting
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
-from unrender.dialects.lowering.context_free import bounded_nesting
-from unrender.dialects.lowering.stops import Openness, Rest, flat, linked, unfoldings
 from unrender.dialects.sample import Sample, drawer
+from unrender.dialects.stops import Openness, Rest, flat, linked, unfoldings
 from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
-from unrender.dialects.triggers import Trigger, triggers_of
 from unrender.errors import GrammarError, RequestError, SchemaWarning
 from unrender.format import Format
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import Identity, ends_of, stopped_at, written_for
 from unrender.json_values import thawed
 from unrender.limits import MAX_DOCUMENT, STANDARD, Limits
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
 from unrender.nodes.patterns import holds
 from unrender.schema.reader import Unsupported

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from unrender import nodes
-from unrender.dialects.lowering.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
-from unrender.dialects.lowering.stops import inverted
+from unrender.dialects.context_free import Lowered, Stopped, bounded_nesting, lower, rule_references
+from unrender.dialects.stops import inverted
 from unrender.errors import GrammarError
 from unrender.limits import MAX_DOCUMENT, MAX_PIECES, MAX_PLACES
 from unrender.nodes.patterns import Ranges, complement, holds
@@ -161,7 +161,7 @@ class _Walk:
                 self.left -= 1
                 rule = self.rules[name]
                 return self.text(rule) if isinstance(rule, Stopped) else ("", (rule,))
-        raise nodes.refusal(node, "cannot be sampled")
+        raise nodes.refusal_of(node, "cannot be sampled")
 
     def option(self, options: tuple[nodes.Node, ...]) -> nodes.Node:
         # Once the budget is spent, take the shortest path, so that `list = "[" (list / "1") "]"` ends.
@@ -275,7 +275,7 @@ def cost(node: nodes.Node | Stopped, costs: Mapping[str, int]) -> int:
             return min((costs[ref.rule] for _, ref in (*node.branches, *node.exact)), default=ENDLESS)
         case Stopped() | nodes.Literal() | nodes.Chars() | nodes.Optional():
             return 0
-    raise nodes.refusal(node, "cannot be sampled")
+    raise nodes.refusal_of(node, "cannot be sampled")
 
 
 _PIECE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^"'{}\[\],:]+|.""", re.DOTALL)

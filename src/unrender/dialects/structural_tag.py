@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unrender import nodes
-from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
-from unrender.dialects.lowering.context_free import (
+from unrender.dialects.context_free import (
     Stopped,
     longer_stops,
     lower,
     reachable,
     rule_references,
 )
-from unrender.dialects.lowering.stops import inverted, leaves_first
+from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
+from unrender.dialects.stops import inverted, leaves_first
 from unrender.grammar.expansion import Expansion
 from unrender.grammar.spelling import schema_grammar
 from unrender.json_values import JsonSchema
@@ -158,7 +158,7 @@ class _Writer:
                 return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
             case Ref(name):
                 return self.written[name]
-        raise nodes.refusal(node, "cannot be written in a structural tag")
+        raise nodes.refusal_of(node, "cannot be written in a structural tag")
 
     def regular(self, node: Node) -> TagFormat:
         """Write a plain node as EBNF, with all the rules that it needs. A single literal stays a literal."""

@@ -22,7 +22,7 @@ from unrender.grammar import Grammar, conforms
 from unrender.grammar import schema as value_of
 from unrender.json_values import JsonSchema, thawed
 from unrender.limits import MAX_PLACES, MAX_SHOWN, MAX_SHOWN_ITEMS, MAX_SMALL
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.turn import Turn
 
 _FORMATS: Mapping[str, str] = {

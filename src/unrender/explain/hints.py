@@ -20,7 +20,7 @@ from unrender.errors import FormatError, GrammarError
 from unrender.explain.nearest import AnswerReading, Nearest, call_text, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.limits import MAX_SHOWN_ITEMS
-from unrender.messages.wire import Tool, ToolCall
+from unrender.messages import Tool, ToolCall
 from unrender.nodes import Role
 from unrender.signatures import nearest
 
@@ -48,7 +48,7 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class HintCase:
     """The parsing result that hints are based on."""
 
     reading: AnswerReading
@@ -62,7 +62,7 @@ class Case:
         return self.reading.turn.request.tools or ()
 
 
-def _no_tools(case: Case) -> Iterator[Advice]:
+def _no_tools(case: HintCase) -> Iterator[Advice]:
     """Check for calls although no tools were offered."""
     turn = case.reading.turn
     if turn.request._calls_allowed:
@@ -73,7 +73,7 @@ def _no_tools(case: Case) -> Iterator[Advice]:
         yield "nothing can be a tool call: no tools were given", "Pass `--tools FILE` (in Python `tools=`)"
 
 
-def _no_call_syntax(case: Case) -> Iterator[Advice]:
+def _no_call_syntax(case: HintCase) -> Iterator[Advice]:
     """Check for possible calls if the template doesn't support any."""
     format = case.reading.turn.format
     if format.tools.mode is ToolMode.NONE and _called(case):
@@ -81,7 +81,7 @@ def _no_call_syntax(case: Case) -> Iterator[Advice]:
         yield text, "Check that the template is up to date, or pass a format of your own (`format=`)"
 
 
-def _unknown_tool(case: Case) -> Iterator[Advice]:
+def _unknown_tool(case: HintCase) -> Iterator[Advice]:
     """Check for calls of unknown tools. Unless some text is malformed, only names similar to a tool's name are reported."""
     if not case.tools:
         return
@@ -102,7 +102,7 @@ def _suggestion(name: str, names: list[str]) -> str:
     return f"did the model mean {near!r}?" if near else f"offered are {_listed(names)}"
 
 
-def _stripped(case: Case) -> Iterator[Advice]:
+def _stripped(case: HintCase) -> Iterator[Advice]:
     """Check for markers that an engine removed as special tokens.
 
     The hint applies if the output matches the template's syntax without those markers, and no other syntax matches better.
@@ -125,7 +125,7 @@ def _stripped(case: Case) -> Iterator[Advice]:
         yield f"{_listed(begun)} seems to be called, but the start marker {openers[0]!r} is missing", fix
 
 
-def _mutilated(case: Case) -> str:
+def _mutilated(case: HintCase) -> str:
     """Describe the damage to the template's syntax, and the calls that are found despite the damage.
 
     Returns "" if no calls are found.
@@ -139,7 +139,7 @@ def _mutilated(case: Case) -> str:
     return ""
 
 
-def _begun_as_its_own(case: Case) -> list[str]:
+def _begun_as_its_own(case: HintCase) -> list[str]:
     """Return tools that seem to be called in the template's syntax, but with too many markers missing to parse the calls.
 
     JSON calls would be parsed even without markers, so unparsed JSON such as `{"tool": "f"}` isn't in the template's syntax.
@@ -155,7 +155,7 @@ def _begun_as_its_own(case: Case) -> list[str]:
     return [name for name in _called(case) if re.search(rf"{re.escape(name)}\s*(?:{signs})", case.reading.spoken)]
 
 
-def _in_reasoning(case: Case) -> Iterator[Advice]:
+def _in_reasoning(case: HintCase) -> Iterator[Advice]:
     """Check for calls inside reasoning, which aren't executed."""
     turn, format = case.reading.turn, case.reading.turn.format
     if not turn.request._calls_allowed or not case.reading.thought.strip():
@@ -172,7 +172,7 @@ def _in_reasoning(case: Case) -> Iterator[Advice]:
             yield text, "The model has to write the call after its reasoning"
 
 
-def _after_end(case: Case) -> Iterator[Advice]:
+def _after_end(case: HintCase) -> Iterator[Advice]:
     """Check for text after the end of the turn, which appears if an engine doesn't stop there."""
     reading, inside = case.reading, "".join(_inside(case.reading.turn.format))
     stops = [stop for stop in reading.turn.stop if stop not in inside]
@@ -204,7 +204,7 @@ def _inside(format: Format) -> Iterator[str]:
     yield from (format.reasoning.end, format.content.end, turn.reasoning_to_content, turn.reasoning_to_tools)
 
 
-def _looks_called(case: Case) -> Iterator[Advice]:
+def _looks_called(case: HintCase) -> Iterator[Advice]:
     """Check for possible calls that no known syntax matches."""
     known = case.nearest or case.reading.malformed or case.reading.turn.format.tools.mode is ToolMode.NONE
     if not known and _called(case) and not any(_stripped(case)) and not any(_no_tools(case)):
@@ -214,7 +214,7 @@ def _looks_called(case: Case) -> Iterator[Advice]:
         yield text, "Compare it with what the model should write"
 
 
-def _fields(case: Case) -> Iterator[list[str]]:
+def _fields(case: HintCase) -> Iterator[list[str]]:
     """Yield the keys of each JSON object that contains a tool's name as a value, e.g. `{"tool": "f", "args": {}}`."""
     names = {tool.name for tool in case.tools}
     for found in islice(re.finditer(r"\{", case.reading.spoken), MAX_SHOWN_ITEMS):
@@ -224,14 +224,14 @@ def _fields(case: Case) -> Iterator[list[str]]:
                 yield list(value)
 
 
-def _other_syntax(case: Case) -> Iterator[Advice]:
+def _other_syntax(case: HintCase) -> Iterator[Advice]:
     """Check for calls in another model's syntax."""
     if case.nearest and not any(_stripped(case)):
         text = f"this is another model's syntax ({case.nearest.name}); does this template belong to the model?"
         yield text, "Use the model's own template, or add this syntax to the format's `tolerated`"
 
 
-def _truncated(case: Case) -> Iterator[Advice]:
+def _truncated(case: HintCase) -> Iterator[Advice]:
     """Check for calls cut off at the end of the output."""
     for call in case.reading.message.failed_calls:
         if call.status == "truncated":
@@ -240,7 +240,7 @@ def _truncated(case: Case) -> Iterator[Advice]:
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'
 
 
-def _open_reasoning(case: Case) -> Iterator[Advice]:
+def _open_reasoning(case: HintCase) -> Iterator[Advice]:
     """Check for reasoning that never ends."""
     reading, end = case.reading, case.reading.turn.format.reasoning.end.strip()
     spans = [span for span in reading.spans if span.role is not Role.LAYOUT]
@@ -249,7 +249,7 @@ def _open_reasoning(case: Case) -> Iterator[Advice]:
         yield text, "Allow more tokens, or check with --prompt whether the prompt really opened reasoning"
 
 
-def _lone_closer(case: Case) -> Iterator[Advice]:
+def _lone_closer(case: HintCase) -> Iterator[Advice]:
     """Check for an end marker of reasoning without a start marker, because the text before it was probably reasoning."""
     reading, markers = case.reading, case.reading.turn.format.reasoning
     end = markers.end.strip()
@@ -264,7 +264,7 @@ def _lone_closer(case: Case) -> Iterator[Advice]:
         yield text, f"If the prompt ended in {markers.start.strip()!r}, pass that prompt (--prompt, or `prompt=`)"
 
 
-def _typing(case: Case) -> Iterator[Advice]:
+def _typing(case: HintCase) -> Iterator[Advice]:
     """Check for arguments that don't match the tool's schema."""
     for call in case.reading.whole_calls:
         tool = case.reading.turn.request.tool(call.name)
@@ -284,7 +284,7 @@ def _problems(call: ToolCall, tool: Tool) -> Iterator[str]:
         yield from (f"no argument is called {name!r}; known are {sorted(known)}" for name in unknown)
 
 
-def _unknown_field(case: Case) -> Iterator[Advice]:
+def _unknown_field(case: HintCase) -> Iterator[Advice]:
     """Check for unknown fields in a call's JSON object."""
     tools = case.reading.turn.format
     envelopes = [syntax.envelope for syntax in (tools.tools, *tools.tolerated) if syntax.envelope]
@@ -302,7 +302,7 @@ def _unknown_field(case: Case) -> Iterator[Advice]:
         yield text, f"Arguments belong under {' or '.join(sorted(names))}; constrain generation to prevent this"
 
 
-HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
+HINTS: Mapping[str, Callable[[HintCase], Iterator[Advice]]] = MappingProxyType(
     {
         "no-tools-offered": _no_tools,
         "call-in-reasoning": _in_reasoning,
@@ -321,7 +321,7 @@ HINTS: Mapping[str, Callable[[Case], Iterator[Advice]]] = MappingProxyType(
 )
 
 
-def _openers(case: Case) -> list[str]:
+def _openers(case: HintCase) -> list[str]:
     """Return the start markers of the template's calls. If calls have no start markers, return the start of the call itself."""
     tools = case.reading.turn.format.tools
     markers = [text.strip() for text in tools.markers[:2] if text.strip()]
@@ -333,7 +333,7 @@ _CALLED = r"""(?:["'>]|\((?!\))|:?\d*\s*[\[<{|])"""
 """Characters after a tool's name in call syntaxes, which are rare in prose."""
 
 
-def _called(case: Case) -> list[str]:
+def _called(case: HintCase) -> list[str]:
     """Return the offered tools that seem to be called in text that wasn't parsed as a call."""
     spoken = case.reading.spoken
     return [tool.name for tool in case.tools if re.search(re.escape(tool.name) + _CALLED, spoken)]

@@ -18,11 +18,10 @@ from typing import Any, Self
 from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
+from unrender.format.declared import common_calls, declared_formats
 from unrender.format.parts import text_of
-from unrender.formats import common_calls, declared_formats
-from unrender.machine.events import Event, Malformed
-from unrender.machine.ids import numbered_id
-from unrender.messages.wire import Message, ToolCall
+from unrender.machine import Event, Malformed, numbered_id
+from unrender.messages import Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.streaming import Span
 from unrender.turn import Turn

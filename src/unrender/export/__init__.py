@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from unrender.answer import Calls
 from unrender.answer.build import own_calls, repeated
-from unrender.answer.nodes import Calls
 from unrender.errors import ExportError
 from unrender.export.response_calls import (
     ANYWHERE,

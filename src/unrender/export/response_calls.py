@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from unrender.answer import ArgumentsPart, Calls
 from unrender.answer.follow import as_skeleton
-from unrender.answer.nodes import ArgumentsPart, Calls
 from unrender.errors import ExportError
 from unrender.format import Envelope, Format, Part, Skeleton, Slot
 from unrender.format.parts import text_of

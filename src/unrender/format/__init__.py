@@ -15,14 +15,15 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self, cast
 
 from unrender.errors import FormatError, FormatVersionError
-from unrender.format.checks import check, text_problem
+from unrender.format.checks import check, text_problem, texts_in
 from unrender.format.data import data_in_words, decode_fields, plain_data, without_gone_fields
 from unrender.format.parts import (
     Arguments,
@@ -191,7 +192,7 @@ class Format(Page):
         Raises `FormatError`, listing the known names, if the name is unknown. The error is also raised if a user's declared format is
         malformed.
         """
-        from unrender.formats import declared_formats  # noqa: PLC0415 -- imported on use
+        from unrender.format.declared import declared_formats  # noqa: PLC0415 -- imported on use
 
         known = {declared.name: declared.format for declared in declared_formats()}
         if name not in known:
@@ -214,7 +215,7 @@ class Format(Page):
     @checked
     def from_file(cls, path: str | PathLike[str]) -> Self:
         """Read a format from a JSON file, e.g. one that `unrender probe` wrote. Raises `FormatError` with the path."""
-        from unrender.formats import read_text_of  # noqa: PLC0415 -- imported on use
+        from unrender.format.declared import read_text_of  # noqa: PLC0415 -- imported on use
 
         text = read_text_of(Path(path))
         try:
@@ -226,3 +227,63 @@ class Format(Page):
         from unrender.format.picture import format_page  # noqa: PLC0415 -- imported on use
 
         return format_page(self)
+
+
+BRACKETS = ("<>", "[]", "«»", "‹›", "⟦⟧", "⟨⟩", "⟪⟫", "【】", "〖〗", "〔〕", "〈〉", "《》", "「」", "『』", "◁▷")
+_BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pair in BRACKETS)
+# A marker with a typo, such as `<|call>|>`, is still one marker.
+_LEXEME = re.compile(
+    rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
+)
+_SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
+"""Matches a marker that may be a single token."""
+
+
+def lexemes(text: str) -> list[str]:
+    r"""Split `text` into lexemes. Joining the lexemes gives `text` again.
+
+    >>> lexemes("<think>\nso far")
+    ['<think>', '\n', 'so', ' ', 'far']
+    """
+    return _LEXEME.findall(text)
+
+
+def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
+    r"""Return all markers of the format that look like single tokens, in order of appearance.
+
+    Markers of tolerated syntaxes are included only if they occur in the template's `source`.
+
+    >>> from unrender.format import Format, Reasoning, ReasoningMode
+    >>> reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
+    >>> preserved_tokens(Format(reasoning=reasoning))
+    ('<think>', '</think>')
+    """
+    # Exclude headers: they precede the answer, so it doesn't matter if a tokenizer drops them.
+    answer = replace(fmt.turn, headers=(), unasked="")
+    parts = (fmt.reasoning, *fmt._wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
+    texts = (text for part in parts for text in literal_texts(part))
+    tolerated = (tag for tag in special_tokens(literal_texts(fmt.tolerated)) if tag in source)
+    return tuple(dict.fromkeys((*special_tokens(texts), *tolerated)))
+
+
+def special_tokens(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the markers in `texts` that look like single tokens, e.g. `<think>`."""
+    return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
+
+
+def ends_within(end: str) -> Iterator[str]:
+    """Yield the proper starts of an end-of-turn marker that end with a special token, the shortest first.
+
+    >>> list(ends_within("<|im_end|><|endofturn|>")), list(ends_within("<|im_end|>"))
+    (['<|im_end|>'], [])
+    """
+    start = ""
+    for part in lexemes(end):
+        start += part
+        if _SPECIAL.fullmatch(part) and start != end:
+            yield start
+
+
+def literal_texts(value: Any) -> Iterator[str]:
+    """Return all literals in a part of a format, in order."""
+    return (text for _, text in texts_in(value, "") if isinstance(text, str))

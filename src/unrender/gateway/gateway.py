@@ -1,19 +1,26 @@
-"""Holds the state that all requests share: models, limits, keys, and the number of running answers."""
+"""Holds the state that all requests share: models, limits, keys, and the number of running answers.
+
+The process's file descriptors are divided between clients and engines, so that none is missing in the middle of an answer. A client's
+connection needs one descriptor, and each choice of an answer needs one for the engine. Half of the free descriptors are for clients. The
+connections that remain when all streams are in use serve requests that don't generate text, and refuse the others.
+"""
 
 from __future__ import annotations
 
 import hmac
+import sys
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from unrender.gateway.answers.kept import Conversations, Shelf
-from unrender.gateway.answers.model import ALL, Models
-from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.answers.model import ANY_MODEL, Models
+from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.record import Metrics
 from unrender.gateway.schema import Seconds, Settings
 from unrender.gateway.surfaces.stored import Stored
@@ -56,12 +63,12 @@ class Keys:
         Raises `Failure` if there is no valid key. The check takes the same time for every key.
         """
         if not self.models:
-            return ALL
+            return ANY_MODEL
         given = self.owner(headers)
         # Compare every key, so that the response time doesn't reveal which key is nearly right.
         found = [one for key, one in self.models.items() if hmac.compare_digest(sha256(key.encode()).digest(), given)]
         if not found:
-            raise Failure(Kind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
+            raise Failure(FailureKind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
         return found[-1]
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
@@ -109,10 +116,10 @@ class Gateway:
         """Count an answer with so many choices while it is generated. Raises `Failure` if there are too many answers."""
         if self.streams >= self.limits.max_streams:
             said = f"expected at most {self.limits.max_streams} answers at a time"
-            raise Failure(Kind.BUSY, said, code="too_many_streams")
+            raise Failure(FailureKind.BUSY, said, code="too_many_streams")
         if self.most_jobs is not None and self.jobs + choices > self.most_jobs:
             said = f"expected at most {self.most_jobs} choices at a time, as many as the limit of open files allows"
-            raise Failure(Kind.BUSY, said, code="too_many_streams")
+            raise Failure(FailureKind.BUSY, said, code="too_many_streams")
         self.streams += 1
         self.jobs += choices
         self.metrics.streams.inc()
@@ -132,3 +139,56 @@ class Gateway:
         """Return the kept answers that the sender of a request may continue."""
         # Even if no key is required, keys distinguish senders, so that nobody can continue another sender's answer.
         return Shelf(all=self.kept, sender=credential(dict(scope["headers"])))
+
+
+try:
+    import resource
+except ImportError:  # Windows, where sockets aren't descriptors and have no such limit
+    resource = None  # type: ignore[assignment]
+
+_OTHERS = 12
+"""Descriptors for files that are opened later, such as the store and templates."""
+_UNBOUNDED = 1 << 20
+"""Limit of descriptors that is requested if the system allows any number."""
+_SPARE = 8
+"""One connection in so many is for requests that don't generate text."""
+
+
+class Descriptors(NamedTuple):
+    """Maximum number of connections to clients, and of connections to engines that generate text."""
+
+    clients: int
+    jobs: int
+
+
+def raise_limit() -> None:
+    """Raise the soft limit of file descriptors to the hard limit. Often, the soft limit is 1,024 and the hard limit is far higher."""
+    if resource is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _UNBOUNDED if hard == resource.RLIM_INFINITY else hard
+        if soft != resource.RLIM_INFINITY and soft < most:
+            with suppress(ValueError, OSError):  # macOS has another, lower limit for a process.
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def free_descriptors() -> Descriptors:
+    """Return how many connections the free file descriptors allow."""
+    if resource is None:
+        return divided(_UNBOUNDED)
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = 0
+    with suppress(OSError):  # Some sandboxes have no such folder. There, `_OTHERS` has to be enough.
+        used = len(list((Path("/proc/self/fd") if sys.platform == "linux" else Path("/dev/fd")).iterdir()))
+    return divided((_UNBOUNDED if soft == resource.RLIM_INFINITY else min(soft, _UNBOUNDED)) - used - _OTHERS)
+
+
+def divided(free: int) -> Descriptors:
+    """Return the limits for a number of free descriptors.
+
+    >>> divided(1000)
+    Descriptors(clients=500, jobs=438)
+    >>> divided(3)
+    Descriptors(clients=2, jobs=1)
+    """
+    clients = max(free // 2, 2)
+    return Descriptors(clients, clients - max(clients // _SPARE, 1))

@@ -22,8 +22,8 @@ from unrender.gateway.answers.kept import Conversations
 from unrender.openai import Usage
 
 if TYPE_CHECKING:
-    from unrender.gateway.answers.answer import Answer
-    from unrender.gateway.answers.choice import Choice
+    from unrender.gateway.answers import RunningAnswer
+    from unrender.gateway.answers.choice import ChoiceState
     from unrender.gateway.answers.turns import Prepared
 
 _REQUESTS = "unrender.gateway.requests"
@@ -116,7 +116,7 @@ class Record:
         if self.framed_after is None:
             self.framed_after = time.monotonic() - self.begun
 
-    def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> None:
+    def end(self, metrics: Metrics, request_id: str, answer: RunningAnswer | None) -> None:
         """Update the metrics and write the request's log line."""
         seconds, prepared = time.monotonic() - self.begun, self.prepared
         times = {
@@ -134,7 +134,7 @@ class Record:
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s", json.dumps(self._line(request_id, seconds, answer)))
 
-    def _count(self, metrics: Metrics, answer: Answer) -> None:
+    def _count(self, metrics: Metrics, answer: RunningAnswer) -> None:
         # Count this as a rejected grammar: if a grammar was sent, a 400 from the engine is nearly always about the grammar.
         refused = bool(answer.prepared.grammar) and self.outcome == "invalid"
         metrics.count("grammar_total", self.model, "refused" if refused else answer.prepared.grammar_result)
@@ -165,7 +165,7 @@ class Record:
             if self.outcome == "ok":
                 metrics.count("answers_total", self.model, reading(choice))
 
-    def _line(self, request_id: str, seconds: float, answer: Answer | None) -> dict[str, object]:
+    def _line(self, request_id: str, seconds: float, answer: RunningAnswer | None) -> dict[str, object]:
         usage = usage_of(answer)
         healings = [result for choice in (answer.choices if answer else ()) for result in results_of(choice)]
         return {
@@ -182,17 +182,17 @@ class Record:
         }
 
 
-def usage_of(answer: Answer | None) -> Usage | None:
+def usage_of(answer: RunningAnswer | None) -> Usage | None:
     """Return the token counts of an answer so far, or None if nothing was generated."""
     return answer.usage if answer is not None and answer.choices else None
 
 
-def results_of(choice: Choice) -> list[str]:
+def results_of(choice: ChoiceState) -> list[str]:
     """Return one word for each broken call that the engine was asked to heal."""
     return ["healed" if well else "not_healed" for _, well in choice.healings]
 
 
-def reading(choice: Choice) -> str:
+def reading(choice: ChoiceState) -> str:
     """Return one word for the outcome of parsing an answer, e.g. "clean" or "truncated"."""
     outcome = choice.outcome
     message = outcome.message

@@ -2,7 +2,7 @@
 
 Null counts as absent in every field, as OpenAI's clients expect.
 
->>> class Pair(Object):
+>>> class Pair(JsonObject):
 ...     n: Annotated[int, Field(ge=1, le=16), Whole] | None = None
 >>> list(Pair.read({"n": 2, "top_k": 5, "user": None}).unheeded())
 ['top_k']
@@ -32,7 +32,7 @@ Whole: BeforeValidator = BeforeValidator(
 """Accepts `1.0` as an integer, like JSON Schema."""
 
 
-class Object(BaseModel):
+class JsonObject(BaseModel):
     """A JSON object. Unknown fields are kept, so that `unheeded` can list them."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="allow", frozen=True)
@@ -55,7 +55,7 @@ class Object(BaseModel):
     def unheeded(self, where: str = "") -> Iterator[str]:
         """Yield the paths of ignored fields in this object and in nested ones."""
         for name in type(self).model_fields:
-            if isinstance(inner := getattr(self, name), Object):
+            if isinstance(inner := getattr(self, name), JsonObject):
                 yield from inner.unheeded(f"{where}{name}.")
         for name, value in (self.model_extra or {}).items():
             if value is not None and self.neutral.get(name, _NOTHING) != value:
@@ -63,13 +63,13 @@ class Object(BaseModel):
                 yield f"{where}{name}{f' (did you mean {near}?)' if near else ''}"
 
 
-class Settings(Object):
+class Settings(JsonObject):
     """Base class of the operator's settings. Unknown fields are errors."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
-def wrong(where: str, expected: str, found: Any, *, param: str | None = None) -> Failure:
+def wrong_field(where: str, expected: str, found: Any, *, param: str | None = None) -> Failure:
     """Return the failure for a field with an invalid value. `param` names a different field to report."""
     return invalid(f"{where}: expected {expected}, found {found!r:.80}", param=param or where)
 
@@ -86,7 +86,7 @@ def _depth(failure: Failure) -> int:
 _WORDS = {"missing": "a value", "model_type": "an object", "none_required": "none"}
 
 
-def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> Failure:
+def _mistake(cls: type[JsonObject], error: ErrorDetails, value: Any, where: str) -> Failure:
     """Return the failure for a pydantic error. The path of the failure omits steps that pydantic adds for alternative types."""
     place, kind, steps = where, error["type"], error["loc"]
     # A pydantic path such as ("messages", 0, "content", "list[Block]", 2, "text") contains names of types. Omit steps that don't exist in
@@ -107,4 +107,4 @@ def _mistake(cls: type[Object], error: ErrorDetails, value: Any, where: str) -> 
         return invalid(f"{place}: {error['ctx']['error']}", param=place)
     said = error["msg"].replace("Input should be ", "a number " if "_than" in kind else "")
     said = said.replace("List should have ", "").replace(" after validation", "")
-    return wrong(place or "body", _WORDS.get(kind, said), value)
+    return wrong_field(place or "body", _WORDS.get(kind, said), value)

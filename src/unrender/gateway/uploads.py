@@ -13,7 +13,7 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from unrender.gateway.failure import Failure, Kind, invalid
+from unrender.gateway.failure import Failure, FailureKind, invalid
 
 _DEEPEST = 500
 """Maximum nesting of lists and objects."""
@@ -58,8 +58,8 @@ class Uploads:
                     data = await self._received(receive, body)
             except TimeoutError:
                 if body in self._waiting:
-                    raise Failure(Kind.BUSY, "body: too many other bodies are being received") from None
-                raise Failure(Kind.TOO_SLOW, f"body: not received within {self._seconds:g} seconds") from None
+                    raise Failure(FailureKind.BUSY, "body: too many other bodies are being received") from None
+                raise Failure(FailureKind.TOO_SLOW, f"body: not received within {self._seconds:g} seconds") from None
             # In a thread, parsing holds the GIL but not the event loop, so other streams can run in between.
             return _parsed(data) if len(data) <= _QUICK else await asyncio.to_thread(_parsed, data)
         finally:
@@ -93,7 +93,7 @@ class Uploads:
         return sum(self._held.values()) > self._budget and next(iter(self._held)) is not body
 
     def _too_large(self, found: str) -> Failure:
-        return Failure(Kind.TOO_LARGE, f"body: expected at most {self._most} bytes, found {found}")
+        return Failure(FailureKind.TOO_LARGE, f"body: expected at most {self._most} bytes, found {found}")
 
 
 def _parsed(data: bytes | bytearray) -> Any:

@@ -15,7 +15,7 @@ from string import whitespace
 from typing import Any, assert_never
 
 from unrender import nodes
-from unrender.answer.nodes import Calls, Element, Marker, literal_of
+from unrender.answer import Calls, Element, Marker, literal_of
 from unrender.answer.views import CallView
 from unrender.format import Containers, Slot, Strings, Typing
 from unrender.grammar.spelling import Extra, Speller, chain, keywords_of

@@ -13,13 +13,13 @@ from enum import StrEnum
 from typing import Any
 
 from unrender import nodes
-from unrender.answer.nodes import Calls
+from unrender.answer import Calls
 from unrender.errors import GrammarError
 from unrender.grammar.call_rules import CallWriter
 from unrender.grammar.spelling import Speller
 from unrender.json_values import JsonSchema
 from unrender.limits import MAX_REPETITIONS, STANDARD, Limits
-from unrender.messages.wire import Tool
+from unrender.messages import Tool
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Repeat, Rules, Sequence
 from unrender.schema import shapes
 from unrender.schema.reader import Reading, Unsupported, read_schema, within

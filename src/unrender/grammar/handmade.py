@@ -20,7 +20,7 @@ from unrender.errors import GrammarError
 from unrender.format import TurnTexts
 from unrender.json_values import JsonSchema
 from unrender.limits import MAX_PARTS
-from unrender.messages.wire import Request, Tool
+from unrender.messages import Request, Tool
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Role, Rules, Sequence, Tag
 from unrender.schema import shapes
 from unrender.schema.admission import kinds_of, options_of

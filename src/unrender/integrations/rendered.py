@@ -26,7 +26,7 @@ from unrender.integrations.transformers import chat_template
 from unrender.limits import MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.prompt.encoder import Decoder, Detokenizer
+from unrender.prompt import Decoder, Detokenizer
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
@@ -180,7 +180,7 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DeltaParts:
     """One delta in OpenAI's format: the reasoning, content and calls of a sequence of events."""
 
     reasoning: str = ""
@@ -189,17 +189,17 @@ class Said:
     """Elements of `tool_calls` in a stream, with `index` and `function`. The first element of a call also contains its `id`."""
 
 
-def said(events: Iterable[Event]) -> Said:
+def said(events: Iterable[Event]) -> DeltaParts:
     """Combine events into one delta.
 
     >>> from unrender import ContentText
     >>> said([ContentText("Hel"), ContentText("lo")])
-    Said(reasoning='', content='Hello', calls=[])
+    DeltaParts(reasoning='', content='Hello', calls=[])
     """
     found = list(deltas(events))
     reasoning = "".join(delta.get("reasoning_content", "") for delta in found)
     content = "".join(delta.get("content", "") for delta in found)
-    return Said(reasoning, content, [call for delta in found for call in delta.get("tool_calls", ())])
+    return DeltaParts(reasoning, content, [call for delta in found for call in delta.get("tool_calls", ())])
 
 
 def engine_policy() -> Policy:
@@ -210,7 +210,7 @@ def engine_policy() -> Policy:
         raise ValueError(f"{REPAIR}: {str(error).removeprefix('repair: ')}") from error
 
 
-def opened(turn: Turn, *, continued: bool = False) -> Parser:
+def open_parser(turn: Turn, *, continued: bool = False) -> Parser:
     """Return a parser for the answer. With `continued`, the part of the answer that is already in the prompt produces no events."""
     parser = turn.parser(policy=engine_policy())
     if continued:

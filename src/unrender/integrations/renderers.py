@@ -31,9 +31,9 @@ from unrender.format import Reasoning
 from unrender.grammar import Role
 from unrender.integrations.rendered import tail_text
 from unrender.integrations.transformers import chat_template
-from unrender.prompt.encoder import Detokenizer, PromptEncoder
+from unrender.prompt import Detokenizer, PromptEncoder
 from unrender.token_ids import PromptTexts, TokenParser
-from unrender.training.attribution import Attributed, attributed_conversation, attributed_prompt
+from unrender.training.masks import Attributed, attributed_conversation, attributed_prompt
 from unrender.types import ParsedAnswer
 
 _QUESTION = {"role": "user", "content": "Hello"}

@@ -31,7 +31,7 @@ from unrender.integrations.rendered import (
     engine_policy,
     engine_template,
     json_form,
-    opened,
+    open_parser,
     rendered_turn,
     said,
 )
@@ -68,25 +68,25 @@ def register() -> None:
     calls[NAME], thoughts[NAME] = tools, reasoning
 
 
-class Read(str):
+class EventText(str):
     """Text with attached events, passed from one detector to the other."""
 
     __slots__ = ("events",)
     events: tuple[Event, ...]
 
     @classmethod
-    def of(cls, text: str, events: Iterable[Event]) -> Read:
+    def of(cls, text: str, events: Iterable[Event]) -> EventText:
         """Return `text` with `events`. If there are events, `text` must not be empty, because SGLang drops empty text."""
         read = cls(text)
         read.events = tuple(events)
         return read
 
     # SGLang buffers text and concatenates it with the next chunk, so keep the events of both strings.
-    def __add__(self, more: str) -> Read:
-        return Read.of(str(self) + str(more), (*self.events, *getattr(more, "events", ())))
+    def __add__(self, more: str) -> EventText:
+        return EventText.of(str(self) + str(more), (*self.events, *getattr(more, "events", ())))
 
-    def __radd__(self, before: str) -> Read:
-        return Read.of(before + str(self), self.events)
+    def __radd__(self, before: str) -> EventText:
+        return EventText.of(before + str(self), self.events)
 
 
 class _ReasoningDetector:
@@ -195,11 +195,11 @@ class _ReasoningDetector:
         rest = [event for event in events if isinstance(event, ContentText | _OfCall)]
         # SGLang doesn't pass empty text to the other detector. So attach the events of calls to the text of the chunk.
         carrier = text if any(isinstance(event, _OfCall) for event in rest) else found.content
-        return self._result(Read.of(carrier, rest), found.reasoning)
+        return self._result(EventText.of(carrier, rest), found.reasoning)
 
     def _new_parser(self) -> Any:
         turn = rendered_turn(self._template, self._prefix, tools=self._tools or None, continued=self._continued)
-        return opened(turn, continued=self._continued)
+        return open_parser(turn, continued=self._continued)
 
 
 class _ToolDetector:
@@ -247,7 +247,7 @@ class _ToolDetector:
     def parse_streaming_increment(self, new_text: str, tools: Sequence[Any]) -> Any:
         """Return the content and calls in one chunk."""
         del tools
-        if isinstance(new_text, Read):
+        if isinstance(new_text, EventText):
             return self._told(new_text.events)
         if self._parser is None:
             self._parser = self._new_parser()
@@ -314,7 +314,7 @@ class _ToolDetector:
         return self.get_structural_tag(tools, tool_choice, thinking_mode, parallel_tool_calls)
 
     def _whole(self, text: str) -> Sequence[Event]:
-        if isinstance(text, Read):
+        if isinstance(text, EventText):
             return text.events
         parser = self._new_parser()
         return [*parser.feed(text), *parser.finish()]

@@ -13,7 +13,7 @@ from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
 
 from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
-from unrender.prompt.encoder import PromptEncoder
+from unrender.prompt import PromptEncoder
 
 _ANSWER = "Yes."
 

@@ -26,7 +26,7 @@ from unrender import ChatTemplate, Message, Policy, RequestError, ToolCall
 from unrender.errors import ExportError, ExtendError
 from unrender.integrations.rendered import lenient_turn
 from unrender.integrations.transformers import chat_template
-from unrender.prompt.encoder import Detokenizer, PromptEncoder
+from unrender.prompt import Detokenizer, PromptEncoder
 from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")

@@ -22,7 +22,7 @@ from verl.utils.tokenizer.continuous_token import MergeResult
 from unrender import Policy, UnrenderError
 from unrender.errors import TemplateWarning
 from unrender.integrations.transformers import chat_template
-from unrender.prompt.encoder import Detokenizer, PromptEncoder
+from unrender.prompt import Detokenizer, PromptEncoder
 from unrender.token_ids import PromptTexts, TokenParser
 
 _READ = Policy(unknown_tools="call", failed_calls="apart")

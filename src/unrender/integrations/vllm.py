@@ -29,7 +29,7 @@ from unrender.integrations.rendered import (
     engine_template,
     is_forced,
     json_form,
-    opened,
+    open_parser,
     rendered_turn,
     request_template,
     said,
@@ -340,7 +340,7 @@ class _Parser:
 
     def _begun(self, request: Any, *, auto: bool) -> ChunkParser:
         self._turn = self._answering(request, None, auto=auto)
-        parser, tokenizer = opened(self._turn, continued=_continues(request)), self.model_tokenizer
+        parser, tokenizer = open_parser(self._turn, continued=_continues(request)), self.model_tokenizer
         return ChunkParser(parser, special_texts_of(tokenizer), tokenizer)
 
     def _answering(self, request: Any, form: Mapping[str, Any] | None, *, auto: bool) -> Turn:

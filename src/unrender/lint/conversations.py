@@ -15,7 +15,7 @@ from unrender.analysis import Capabilities, shape_context, shape_messages
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.variables import DATE
 from unrender.format import Format
-from unrender.rendering.template import FunctionTemplate, Rendering, Template
+from unrender.rendering import FunctionTemplate, Rendering, Template
 
 OpenAIMessage = Mapping[str, Any]
 Messages = Sequence[OpenAIMessage]

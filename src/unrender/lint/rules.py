@@ -43,9 +43,9 @@ from unrender.lint.conversations import (
     tool_result,
 )
 from unrender.proof.split import common_prefix
-from unrender.rendering.template import Rendering
+from unrender.rendering import Rendering
 from unrender.signatures import checked, did_you_mean, nearest
-from unrender.verify.forgery import kinds_with
+from unrender.verify.hostile import kinds_with
 
 
 class Severity(StrEnum):

@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT
-from unrender.machine.events import ArgumentsText, ContentText, Malformed, ToolCallFinished, ToolCallStarted
-from unrender.machine.frames import CallState, Frame
+from unrender.machine import (
+    ArgumentsText,
+    ContentText,
+    FailedCalls,
+    Malformed,
+    ToolCallFinished,
+    ToolCallStarted,
+    instead_of_call,
+)
+from unrender.machine.frames import CallState, Frame, relabel
 from unrender.machine.interpreter import Machine
-from unrender.machine.past import relabel
-from unrender.machine.policy import FailedCalls, instead_of_call
 from unrender.machine.quotation import going_on, opened
-from unrender.messages.wire import CallStatus, Request, ToolCall
+from unrender.messages import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import SPACE, end_of

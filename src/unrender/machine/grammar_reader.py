@@ -20,16 +20,15 @@ from typing import Any, NoReturn
 
 from unrender import nodes
 from unrender.limits import MAX_NAME, MAX_STACK
+from unrender.machine import Malformed
 from unrender.machine.call_events import commit, complete_call, fail_call, name_call, offers, start_call
-from unrender.machine.events import Malformed
-from unrender.machine.frames import IN_CALLS, CallState, Frame
+from unrender.machine.frames import IN_CALLS, CallState, Frame, Restart
 from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
-from unrender.machine.restart import Restart
 from unrender.nodes import Role
+from unrender.values import DONE, MORE
 from unrender.values.coercion import coerce
 from unrender.values.finder import end_of
-from unrender.values.resumable import DONE, MORE
 from unrender.values.scanner import LiteralScanner
 
 UNLIMITED = 1 << 60

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_NAME, MAX_WORD, MAX_WORDS
+from unrender.machine import BrokenText
 from unrender.machine.call_events import begins_call, begins_line, commit, cut_short, drop_opener, unquote
-from unrender.machine.events import BrokenText
 from unrender.machine.frames import Frame
 from unrender.machine.interpreter import OR, Machine
 from unrender.nodes import Role
@@ -177,8 +177,9 @@ class Attempt:
             if quotation.any_text:
                 return machine.quote()
             unquote(machine)
-        # A marker such as `<tool_call>` or `<function=now` doesn't occur in prose, so report it if no call follows.
-        if frame.reported and frame.alone:
+        # A marker such as `<tool_call>` or `<function=now` doesn't occur in prose, so report it if no call follows. After a separator
+        # between calls, only a call is allowed.
+        if (frame.reported and frame.alone) or frame.at == machine.listed:
             failed = machine.buffer[machine.at : machine.failed_at] or machine.buffer[machine.at : machine.at + 1]
             machine.malformed(failed, machine.wanted)
             machine.wanted = ""

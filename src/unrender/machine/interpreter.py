@@ -19,16 +19,24 @@ from typing import Any, Protocol, Self
 
 from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
-from unrender.machine.events import ArgumentsText, BrokenText, ContentText, Event, Malformed, ReasoningText
-from unrender.machine.frames import IN_CALLS, CallState, Frame, Snapshot
-from unrender.machine.ids import CallIds
-from unrender.machine.past import ReadText, up_to
-from unrender.machine.policy import USUAL, Policy, instead_of_silence, refuse
+from unrender.machine import (
+    USUAL,
+    ArgumentsText,
+    BrokenText,
+    CallIds,
+    ContentText,
+    Event,
+    Malformed,
+    Policy,
+    ReasoningText,
+    instead_of_silence,
+    refuse,
+)
+from unrender.machine.frames import IN_CALLS, CallState, Frame, ReadText, Restart, Snapshot, up_to
 from unrender.machine.quotation import Quotation
-from unrender.machine.restart import Restart
-from unrender.messages.wire import Request, ToolCall
+from unrender.messages import Request, ToolCall
 from unrender.nodes import Role
-from unrender.values.resumable import Resumable, Scanner, Taker
+from unrender.values import Resumable, Scanner, Taker
 
 OR = " or "
 """Separator between expected texts in an error message."""
@@ -134,6 +142,8 @@ class Machine(Resumable):
     """True if the run of calls started without its outermost start marker."""
     separated: int = -(1 << 30)
     """Position after the latest separator between calls, at which only a call is allowed. Before any text if there is none."""
+    listed: int = -1
+    """Position after the latest separator in a list of calls. Text that isn't a call is reported there."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
     tag: Role | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from unrender.limits import MAX_BLANK, MAX_FEW
+from unrender.limits import MAX_BLANK, MAX_FEW, MAX_WORDS
 from unrender.values.finder import SPACE, Finder, end_of
 
 _PAIRS = {
@@ -45,17 +45,21 @@ _RUN = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)(.*)$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^ {0,3}(?:[-*+] +)?>[ \t]")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
-_PREFIX = re.compile(r"(?:[ ]{2,}|[ ]*\t)[ \t]*|[ \t]*[^\w\s<\[({`\"']{1,8}[ \t]+|[ \t]*\d{1,9}[.)]?[ \t]+")
+_PREFIX = re.compile(
+    r"(?:[ ]{2,}|[ ]*\t)[ \t]*|[ \t]*[^\w\s<\[({`\"']{1,8}[ \t]+|[ \t]*\d{1,9}(?:[.):]|[ \t]*\|)?[ \t]+"
+)
 """Matches the start of a line of shown text: an indentation, a comment sign as in `// <call>`, a bullet or a number."""
 _RUN_OF_ONE = re.compile(r"([^\w\s])\1{2,}\Z")
-_PAIR = re.compile(r"(?:/\*+|\[\[|\(\*|\{\{|<!\[CDATA\[)\Z")
+_PAIR = re.compile(r"[/(\[{<][^\w\s]{1,8}\Z")
 _MIRRORED = str.maketrans("[({<", "])}>")
 _BEGIN = re.compile(r"(\W*)begin", re.IGNORECASE)
+_WORD = re.compile(r"([^\w\s<>\[\](){}]{1,2})([a-z]{2,32})\b")
 _LABEL = re.compile(r"^(\w{1,32}:)(?= |$)", re.MULTILINE)
 _OPENS = (
     (re.compile(r"<<[-~]?\s*['\"]?(\w+)['\"]?\s*\Z"), ("{}",)),
     (re.compile(r"\{%-?\s*(\w+)"), ("{{% end{}", "{{%- end{}")),
-    (re.compile(r"\[(\w+)[^\[\]]*\]\Z"), ("[/{}",)),
+    (re.compile(r"\[(?!\w*(?i:calls?)\b)(\w+)[^\[\]]*\]\Z"), ("[/{}",)),
+    (re.compile(r"(<!\[CDATA\[)\Z"), ("]]",)),
     (re.compile(r"(\S{0,64}\$ |>>> )"), ("{}",)),
 )
 """Lines that open a block, each with the starts of the lines that close it: `cat <<EOF`, `{% raw %}`, `[code]`, and a prompt of a shell."""
@@ -67,6 +71,7 @@ _GOES_ON = re.compile(r"[,;:.!?)\]*_(\u2019\u201d'\"`]|\|(?!>)|[^\W\d_]")
 """Matches text that continues a sentence: punctuation, the start of a remark, or a word. `_goes_on` excludes capitalized words."""
 _PUNCTUATION = ",;:.!?)"
 """Characters that continue a sentence directly after a marker."""
+_IN_CODE = re.compile(rf"[^`\n]{{0,{MAX_WORDS}}}`")
 _BLANKS = re.compile(r"[ \t]*")
 _SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _AFTER_SENTENCE = "\"')]*_`\u201d\u2019\u00bb "
@@ -194,13 +199,16 @@ def opened(before: str, *, cut: bool, anchored: bool = False, lead: str = "") ->
     '```'
     >>> opened("Let me look.\n\n", cut=False) is None
     True
+    >>> opened("The diff:\n+", cut=False, lead=" ").any_text
+    True
     """
-    prefixed = not lead and _PREFIX.fullmatch(before[before.rfind("\n") + 1 :]) is not None
     before += lead
     shown = before.rstrip()
     if not shown:
         return None
     line = before[before.rfind("\n") + 1 :]
+    # The format's own whitespace before the call is no indentation.
+    prefixed = line != lead[lead.rfind("\n") + 1 :] and _PREFIX.fullmatch(line) is not None
     at_start = not cut or len(line) < len(before)
     if at_start and _QUOTED_LINE.match(line):
         above = before[: len(before) - len(line)].strip()
@@ -229,18 +237,20 @@ def opened(before: str, *, cut: bool, anchored: bool = False, lead: str = "") ->
 def _closing_lines(shown: str) -> tuple[str, ...]:
     r"""Return the starts of lines that close a block which the last line of `shown` opens.
 
-    >>> [_closing_lines(line) for line in ("cat <<EOF", "----", "/*", "\\begin{verbatim}", "#+BEGIN_SRC", "I look.")]
-    [('EOF',), ('----',), ('*/',), ('\\end',), ('#+END',), ()]
+    >>> [_closing_lines(line) for line in ("cat <<EOF", "----", "/*", "\\begin{verbatim}", "#if 0", "I look.")]
+    [('EOF',), ('----',), ('*/',), ('\\end',), ('#endif',), ()]
     """
     line = shown[shown.rfind("\n") + 1 :].strip()
     found = [text.format(opens[1]) for pattern, texts in _OPENS if (opens := pattern.search(line)) for text in texts]
     if run := _RUN_OF_ONE.search(line):
         found.append(run[0])
     if pair := _PAIR.search(line):
-        # `/**` is closed by `*/`, and `<![CDATA[` by `]]`.
-        found.append("]]" if "[" in pair[0] else pair[0][:2][::-1].translate(_MIRRORED))
+        # `/**` is closed by `*/`, and `{{!--` by `--}}`.
+        found += (signs[::-1].translate(_MIRRORED) for signs in {pair[0][:2], pair[0][-2:]})
     if begin := _BEGIN.match(line):
         found.append(begin[1] + ("END" if begin[0].isupper() else "end"))
+    elif word := _WORD.match(line):
+        found.append(f"{word[1]}end{word[2]}")
     if _LABEL.match(line):  # In a transcript, another turn follows, as in "User: … Assistant: <call> User: …".
         found += dict.fromkeys(_LABEL.findall(shown))
     return tuple(found)
@@ -258,11 +268,17 @@ def is_mentioned(before: str, text: str, at: int, *, final: bool, opened: bool =
     shown, after = line.rstrip(" \t"), end_of(_BLANKS, text, at, at + MAX_BLANK)
     if after == len(text):
         return False if final else None
+    # Inline code that is open before the marker, and closed on the same line, contains the marker.
+    if len(_RUN.findall(line)) % 2:
+        code = _IN_CODE.match(text, at)
+        if code or (not final and len(text) - at <= MAX_WORDS and "\n" not in text[at:]):
+            return True if code else None
     mark = shown[-1:]
     # In `**so**</think>**Hi**`, the marks before `</think>` end something, so they are paired.
     paired = mark != "" and mark in _SYMMETRIC and len(re.findall(re.escape(mark) + "+", line)) % 2 == 0
     if mark and not paired and (mark != "|" or line.lstrip().startswith("|")):
         closers = tuple(before + mark for mark in _ENCLOSING.get(mark, "") for before in _BEFORE_MARK)
+        closers += _tags(line) if mark == ">" else ()
         if text.startswith(closers, after):
             return True
         if not final and any(closer.startswith(text[after:]) for closer in closers):

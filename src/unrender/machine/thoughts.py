@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT
-from unrender.machine.events import ContentText, Malformed
+from unrender.machine import ContentText, Malformed
 from unrender.machine.frames import Frame
 from unrender.machine.instructions import is_special, undecided
 from unrender.machine.interpreter import Machine
@@ -202,7 +202,8 @@ class EndTurn:
         # In `Write <think>hm</think> around it.`, the start marker is content, and the text before it is the start of the sentence.
         at = max(map(before.rfind, self.openers), default=-1)
         opened = at >= 0 and "\n" not in before[at:]
-        said = before[:at] if opened else before
+        # If the start marker starts the line, the sentence starts with it.
+        said = before[:at] if opened and before[:at].rpartition("\n")[2].strip() else before
         mentioned = before != "" and is_mentioned(said, machine.buffer, end, final=machine.final, opened=opened)
         if mentioned is None:
             return True

@@ -5,7 +5,7 @@ expressions of JSON Schema. `texts` builds nodes for string formats, excluded wo
 
 A handwritten grammar is used for parsing and for generating dialects. If a node isn't parsed as it's generated, its docstring describes the
 difference. For example, a `Layout` is generated as its text and parsed as any whitespace. The answer of a `Format` is a tree of other
-nodes, which `answer.nodes` defines. Each node's docstring starts with its PEG form, in which `.` is any character. Rule: nodes are
+nodes, which `answer` defines. Each node's docstring starts with its PEG form, in which `.` is any character. Rule: nodes are
 immutable, and equal if their parts are equal.
 """
 
@@ -200,7 +200,7 @@ class Quoted(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart(Leaf):
-    """A part of a Format's answer, between markers. See `answer.nodes`."""
+    """A part of a Format's answer, between markers. See `answer`."""
 
 
 _Special = Layout | Until | Peek | Negate | End | Tag | Atomic | Cut | Mark
@@ -210,10 +210,10 @@ Node = Literal | Sequence | Choice | Refused
 """A node of a grammar. Functions that distinguish node types list all of them, so mypy reports each place where a new type is missing."""
 
 
-def refusal(node: Refused, why: str) -> GrammarError:
+def refusal_of(node: Refused, why: str) -> GrammarError:
     """Return the error for a node that isn't allowed here.
 
-    >>> refusal(Cut(), "cannot be written in GBNF")
+    >>> refusal_of(Cut(), "cannot be written in GBNF")
     GrammarError('Cut cannot be written in GBNF')
     """
     return GrammarError(f"{type(node).__name__} {why}")

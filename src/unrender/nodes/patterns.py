@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from unrender.cache import kept
 from unrender.errors import GrammarError
 from unrender.limits import MAX_INTEGER_DIGITS, MAX_KNOWN_STATES, MAX_PARTS, MAX_REPETITIONS, MAX_STATES, MAX_STEPS
-from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Repeat, Sequence, refusal
+from unrender.nodes import Chars, Choice, End, Literal, Mark, Node, Optional, Repeat, Sequence, refusal_of
 
 Ranges = tuple[tuple[str, str], ...]
 
@@ -68,7 +68,7 @@ def _weight(node: Node) -> int:
             return sum(_weight(part) for part in parts)
         case Chars():
             return 1
-    raise refusal(node, "is not part of a regular expression")
+    raise refusal_of(node, "is not part of a regular expression")
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
@@ -85,7 +85,7 @@ def lengths(node: Node) -> tuple[int, int | None]:
             leasts, ends = zip(*map(lengths, parts), strict=True) if parts else ((0,), (0,))
             over, under = (sum, sum) if isinstance(node, Sequence) else (max, min)
             return under(leasts), None if None in ends else over(ends)
-    raise refusal(node, "is not part of a regular expression")
+    raise refusal_of(node, "is not part of a regular expression")
 
 
 def narrowed(node: Node, room: int) -> Node:
@@ -111,7 +111,7 @@ def _narrowed(node: Node, room: int) -> Node:
             return Repeat(own, low, max(low, most if high is None else min(high, most)), node.separator)
         case Literal() | Chars():
             return node
-    raise refusal(node, "is not part of a regular expression")
+    raise refusal_of(node, "is not part of a regular expression")
 
 
 def any_pattern(options: list[Node]) -> Node:
@@ -365,7 +365,7 @@ def write_pattern(node: Node) -> str:
             return _group(inner) + "?"
         case Repeat(inner, low, high, None):
             return _group(inner) + bounds_text(low, high)
-    raise refusal(node, "has no regular expression")
+    raise refusal_of(node, "has no regular expression")
 
 
 def _group(node: Node) -> str:
@@ -483,7 +483,7 @@ class _Automaton:
                 return self.state_before([self.build(inner, then), then])
             case Repeat(inner, low, high, None):
                 return self.repeated(inner, low, high, then)
-        raise refusal(node, "is not part of a regular expression")
+        raise refusal_of(node, "is not part of a regular expression")
 
     def repeated(self, node: Node, low: int, high: int | None, then: int) -> int:
         if high is None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from os.path import commonprefix
 
 from unrender.limits import MAX_EXCLUDED_WORD, MAX_KNOWN_STATES
-from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, refusal, rewrite, walk
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, refusal_of, rewrite, walk
 from unrender.nodes.patterns import Ranges, any_pattern, complement, holds, read_pattern
 
 _HOUR = r"([01][0-9]|2[0-3])"
@@ -164,7 +164,7 @@ def _encode(node: Node, alphabet: Alphabet) -> Node:
             return Repeat(_encode_class(replace(node, minimum=1, maximum=1), alphabet), low, high)
         case Ref() | Sequence() | Choice() | Optional() | Repeat():
             return node
-    raise refusal(node, "cannot be written in a string")
+    raise refusal_of(node, "cannot be written in a string")
 
 
 def _encode_class(node: Chars, alphabet: Alphabet) -> Node:

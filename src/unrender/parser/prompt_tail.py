@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from unrender.errors import RequestError
 from unrender.format import Format, Reasoning, ReasoningMode
-from unrender.formats import known_reasoning
-from unrender.messages.wire import Request
+from unrender.format.declared import known_reasoning
+from unrender.messages import Request
 
 
 def read_prefill(format: Format, prompt: str) -> str:

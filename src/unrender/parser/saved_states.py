@@ -17,11 +17,11 @@ from typing import Any, Self, TypeVar
 from unrender.cache import kept
 from unrender.errors import RequestError, StateError
 from unrender.format import Format
-from unrender.machine.policy import Policy
-from unrender.messages.wire import Message, Request
+from unrender.machine import Policy
+from unrender.messages import Message, Request
 from unrender.nodes import Grammar
-from unrender.parser.quoting import Quoter
-from unrender.values.resumable import Resumable
+from unrender.parser.message import Quoter
+from unrender.values import Resumable
 
 STATE_VERSION = 7
 """Version of the data that `Parser.state` returns. Data of other versions is rejected."""

@@ -17,40 +17,35 @@ from unrender.answer.build import answer_of, names_in_openers, names_matter, off
 from unrender.cache import kept
 from unrender.errors import GrammarError, ParseError, RequestError, StateError
 from unrender.format import Format, ReasoningMode
-from unrender.formats import known_calls, known_reasoning
-from unrender.grammar.handmade import Identity, check_request, ends_of
-from unrender.machine.call_events import open_call
-from unrender.machine.compile.combinators import compile_combinators
-from unrender.machine.compile.program import CONTENT_HUB, compile_answer
-from unrender.machine.events import (
+from unrender.format.declared import known_calls, known_reasoning
+from unrender.machine import (
+    USUAL,
     ArgumentsText,
     BrokenText,
+    CallIds,
     ContentText,
     Event,
+    IdMaker,
     Malformed,
     MessageFinished,
+    Policy,
     ReasoningText,
+    Repairs,
+    id_maker,
 )
-from unrender.machine.ids import CallIds, IdMaker, id_maker
+from unrender.machine.call_events import open_call
+from unrender.machine.frames import ReadText, Span
 from unrender.machine.interpreter import Machine, Program
-from unrender.machine.past import ReadText, Span
-from unrender.machine.policy import USUAL, Policy, Repairs
-from unrender.messages.wire import Message, Request, Tool
+from unrender.machine.program import CONTENT_HUB, compile_answer
+from unrender.messages import Message, Request, Tool
 from unrender.nodes import Grammar, Role
-from unrender.parser.expectations import expected_by
-from unrender.parser.message import Cleaner, MessageFold
+from unrender.parser.expectations import expected_by, unread_call
+from unrender.parser.message import Cleaner, MessageFold, Quoter
 from unrender.parser.prompt_tail import read_prefill
-from unrender.parser.quoting import Quoter
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
-from unrender.parser.unread import unread_call
 from unrender.signatures import checked, found
+from unrender.values import Resumable
 from unrender.values.finder import Flow
-from unrender.values.resumable import Resumable
-
-
-@kept(100_000)
-def _handmade_program(made: Identity, ends: tuple[str, ...]) -> Program:
-    return compile_combinators(made.grammar, ends)
 
 
 def begun_machine(
@@ -64,8 +59,9 @@ def begun_machine(
     if grammar is None:
         program = _program(format, request, repair=transcript.policy.repair)
     else:
-        check_request(request)
-        program = _handmade_program(Identity(grammar), ends_of(format.turn))
+        from unrender.machine.combinators import handmade_program  # noqa: PLC0415 -- formats don't need it
+
+        program = handmade_program(grammar, request, format.turn)
     # If a handwritten grammar doesn't allow the prefill, a `GrammarError` is raised below, even if the parser is strict.
     strict = transcript.strict and grammar is None
     roles = {Role.REASONING: Role.CONTENT} if request.reasoning_format == "none" else {}
@@ -367,8 +363,7 @@ class Parser(Resumable):
 
     def _start_flow(self, machine: Machine) -> None:
         """Start the fast path, unless the machine needs to process the next text or events need changes."""
-        role = _flowing(machine)
-        if machine.flow is None or role is None or self._cleaner.held or self._quoter.used:
+        if machine.flow is None or (role := _flowing(machine)) is None or self._cleaner.held or self._quoter.used:
             return
         machine.forget()
         # The machine has to process undecided text again, so take it out of the buffer until `_leave_flow`.
@@ -408,6 +403,8 @@ class Parser(Resumable):
 
     def _leave_flow(self) -> str:
         """Stop the fast path. Return the text that must be fed to the machine first."""
+        if self._take is None:
+            return ""
         self._account()
         tail = self._tail
         self._no_flow()
@@ -466,10 +463,12 @@ class Parser(Resumable):
         return self._machine.position
 
     def _emit(self, read: list[Event | BrokenText]) -> list[Event]:
-        if self._quoter.used:
-            read = [self._quoter.unquote(event) for event in read]
-        events = self._cleaner.take(read)
-        self._fold.add(events)
+        events: list[Event] = []
+        if read:  # Most chunks inside a call have no events.
+            if self._quoter.used:
+                read = [self._quoter.unquote(event) for event in read]
+            events = self._cleaner.take(read)
+            self._fold.add(events)
         if self._waiting:
             events = self._waiting + events
             self._waiting = []

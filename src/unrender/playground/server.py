@@ -24,8 +24,8 @@ from starlette.staticfiles import StaticFiles
 
 from unrender import ChatTemplate
 from unrender.limits import MAX_LINE
-from unrender.playground.questions import answer
-from unrender.web.sockets import listening_socket
+from unrender.playground import answer
+from unrender.web import listening_socket
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 """Allowed host names. Any other host name may belong to a malicious site whose domain resolves to this machine."""

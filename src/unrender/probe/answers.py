@@ -18,12 +18,12 @@ from typing import Any, Literal
 
 from unrender import ChatTemplate, Policy, Turn
 from unrender.errors import TemplateWarning
-from unrender.explain.hints import HINTS, Case
+from unrender.explain.hints import HINTS, HintCase
 from unrender.explain.nearest import AnswerReading, find_nearest
 from unrender.gateway.answers.turns import grammar_of
-from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
-from unrender.machine.ids import numbered_id
-from unrender.messages.wire import ToolCall
+from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
+from unrender.machine import numbered_id
+from unrender.messages import ToolCall
 from unrender.openai import Usage
 from unrender.probe.tasks import Task
 
@@ -172,7 +172,7 @@ def judged(answer: Answer) -> Answer:
     )
     nearest, best = (None, own) if plain else find_nearest(own)
     usual = own if plain and own.whole_calls else read(answer)
-    case = Case(reading=own, nearest=nearest, best=best)
+    case = HintCase(reading=own, nearest=nearest, best=best)
     hints = {name: text for name in (_ALWAYS if plain else _HINTS) for text, _ in HINTS[name](case)}
     found: dict[str, Any] = {
         "hints": hints,

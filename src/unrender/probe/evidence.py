@@ -14,11 +14,11 @@ from typing import Any
 from unrender import ChatTemplate, Turn, UnrenderError
 from unrender.answer.encode import encode_answer
 from unrender.format import ToolMode
-from unrender.formats import declared_formats
-from unrender.gateway.answers.probes import Findings, only
-from unrender.gateway.answers.probes import probe as try_engine
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import Backend, EngineError
+from unrender.format.declared import declared_formats
+from unrender.gateway.answers.model import Findings, only
+from unrender.gateway.answers.model import find_features as try_engine
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.connection import HttpEngine
 from unrender.probe.answers import LIMIT, Answer, ask, generated, prepared
 from unrender.probe.tasks import COUNTS, Task, tasks_with
@@ -157,7 +157,7 @@ async def _server(engine: Backend, found: Evidence) -> None:
         except EngineError:
             found.context = None
         found.renderings = [it async for it in _renderings(engine, template)]
-    await try_engine(Turns(template=template), engine, tried)
+    await try_engine(TurnFactory(template=template), engine, tried)
     found.grammar, found.doubled = tried.grammar, tried.adds_bos
     turn = prepared(template, FREE)
     again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(_REPEATS)]
@@ -213,7 +213,10 @@ async def _renderings(engine: HttpEngine, template: ChatTemplate) -> Any:
         shown["without thinking"] = replace(asked["weather"], variables=switch)
     for name, task in shown.items():
         try:
-            ours = prepared(template, task).prompt
+            turn = prepared(template, task)
+            if turn.tool_prompt or turn.warnings:
+                continue  # `prepare` changes what the template can't render, and engines don't
+            ours = turn.prompt
             theirs = await engine.rendered(_body(task))
         except UnrenderError as error:
             # An engine without this path, or without a template, responds with 404.

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-from unrender.format import Format
+from unrender.errors import FormatError
+from unrender.explain.nearest import best_syntaxes
+from unrender.format import CallSyntax, Format
+from unrender.probe.answers import Answer, read
 from unrender.probe.causes import Cause, find_causes, parts, rate_of
 from unrender.probe.evidence import Evidence, format_rank
-from unrender.probe.observed import with_observed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,3 +103,33 @@ def page(*reports: ProbeReport) -> str:
     text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     data = json.dumps([report.to_dict() for report in reports], ensure_ascii=False).replace("<", "\\u003c")
     return text.replace("[/*REPORTS*/]", data)
+
+
+_FEW = 2
+"""Minimum number of answers that show a syntax."""
+
+
+def with_observed(found: Evidence, engine: str) -> Format:
+    """Return the template's format with the observed syntaxes, in the order of their evidence."""
+    format = found.answers[0].turn.format if found.tool_format != "auto" and found.answers else found.template.format
+    calling = [answer for answer in found.answers if answer.task.wanted and not answer.error]
+    left, day = [answer for answer in calling if answer.kind == "other"], datetime.now(UTC).date()
+    read_by: dict[CallSyntax, list[Answer]] = {}
+    for answer in left:
+        for syntax in best_syntaxes(read(answer, repair="none", tolerated=False)):
+            read_by.setdefault(syntax, []).append(answer)
+    added: list[CallSyntax] = []
+    while read_by:
+        syntax = max(read_by, key=lambda syntax: sum(answer in left for answer in read_by[syntax]))
+        those = [answer for answer in read_by.pop(syntax) if answer in left]
+        if len(those) < _FEW:
+            break
+        why = f"observed in {len(those)} of {len(calling)} answers of {engine}, on {day}"
+        added.append(replace(syntax, checked=True, why=why))
+        left = [answer for answer in left if answer not in those]
+    # A longer start marker is tried first: after the one of a single call, the other calls of a list would remain as text.
+    added.sort(key=lambda it: len("".join(it.openers)), reverse=True)
+    for syntax in added:
+        with suppress(FormatError):  # a syntax may conflict with the format's own
+            format = replace(format, tolerated=(*format.tolerated, syntax))
+    return format

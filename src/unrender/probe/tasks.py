@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from unrender.messages.wire import ToolCall
+from unrender.messages import ToolCall
 
 COUNTS = (1, 5, 20, 60)
 """Numbers of tools that are offered."""

@@ -18,8 +18,7 @@ from unrender.errors import FormatError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode, TurnTexts
 from unrender.limits import MAX_RETRIES
 from unrender.nodes import Role
-from unrender.proof.cut import CutOut
-from unrender.proof.reading import Misread, Witness, misread, refused
+from unrender.proof import CutOut, Misread, Witness, misread, refused
 
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
 """The claims that a format can parse reasoning, one call, and several calls."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
-from unrender.format.tokens import BRACKETS, lexemes
+from unrender.format import BRACKETS, lexemes
 
 _WORDS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
 _PAIRS = (*_WORDS, *((left.upper(), right.upper()) for left, right in _WORDS))

@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrender.machine.ids import numbered_id
+    from unrender.machine import numbered_id
     from unrender.testing.chat import Chat, broken_call, call, splits
 
 __all__ = ["Chat", "broken_call", "call", "numbered_id", "splits"]
@@ -23,5 +23,5 @@ __all__ = ["Chat", "broken_call", "call", "numbered_id", "splits"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "unrender.machine.ids" if name == "numbered_id" else "unrender.testing.chat"
+    home = "unrender.machine" if name == "numbered_id" else "unrender.testing.chat"
     return getattr(importlib.import_module(home), name)

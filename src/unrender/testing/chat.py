@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender import ChatTemplate, Event, Message, ParseError, Parser, ToolCall, Turn
 from unrender.errors import UnrenderError
-from unrender.explain.recording import joined_events
+from unrender.explain import joined_events
 from unrender.limits import MAX_PLACES
 from unrender.printable import printable_lines
 from unrender.signatures import checked
@@ -39,7 +39,7 @@ def splits(text: str) -> Iterator[list[str]]:
     """
     yield [text]
     yield pieces(text, 1)
-    yield from pairs(text)
+    yield from halves(text)
     yield pieces(text, 4)
     for largest in _RANDOM_SIZES:
         yield random_pieces(text, largest)
@@ -50,7 +50,7 @@ def pieces(text: str, size: int) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
-def pairs(text: str) -> Iterator[list[str]]:
+def halves(text: str) -> Iterator[list[str]]:
     """Yield `text` split in two, at every position or at `MAX_PLACES` of them."""
     # Round the step up, so that there are at most `MAX_PLACES` cuts. A long output may then be cut only at every third position.
     step = max(1, -(-len(text) // MAX_PLACES))

@@ -17,14 +17,14 @@ from typing import Any
 from unrender.cache import SHARED
 from unrender.errors import GrammarError
 from unrender.limits import MAX_OPTIONS
-from unrender.messages.wire import Tool
+from unrender.messages import Tool
 from unrender.schema import shapes
 from unrender.schema.admission import TYPES, admits, kind_of, kinds_of, shapes_inside
 from unrender.schema.places import step_text
 from unrender.schema.reader import Reading, read_schema
 from unrender.schema.shapes import Shape
-from unrender.values.declared import OddNames
-from unrender.values.resumable import Status
+from unrender.values import Status
+from unrender.values.finder import OddNames
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _BYTES = 1_500

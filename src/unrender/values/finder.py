@@ -20,9 +20,11 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
-from unrender.limits import MAX_HEAD
+from unrender.cache import kept
+from unrender.limits import MAX_HEAD, MAX_NAME
 
 
 class Flow:
@@ -232,3 +234,58 @@ class Finder:
         if len(literals[index]) > len(tail) or tail in self.guarded:
             return True
         return index + 1 < len(literals) and literals[index + 1].startswith(tail)
+
+
+_PLAIN = re.compile(r"[^\W\d][\w.\-]*")
+NOT_HERE = -1
+"""Returned by `OddNames.end_at` if there is no declared name at the position."""
+
+
+class OddNames:
+    """The declared names of the tools, or of one tool's arguments, that are not plain words. Immutable.
+
+    >>> OddNames(("city", "page[size]", "a.b", "$filter")).names
+    ('page[size]', '$filter')
+    """
+
+    def __init__(self, declared: Iterable[str]) -> None:
+        found = {name for name in declared if 0 < len(name) <= MAX_NAME and not _PLAIN.fullmatch(name)}
+        self.names: tuple[str, ...] = tuple(sorted(found, key=lambda name: (-len(name), name)))
+        """The names, longest first."""
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    @cached_property
+    def _finder(self) -> Finder:
+        return Finder(self.names)
+
+    def end_at(
+        self, text: str, at: int, stops: Finder, *, final: bool, ends: re.Pattern[str] | None = None
+    ) -> int | None:
+        """Return the end of the longest name at `at` that is followed by one of `stops` or by a match of `ends`.
+
+        Returns `NOT_HERE` if no name matches, and None if more text is needed. Whitespace is allowed before a stop.
+        """
+        if not final and (at >= len(text) or self._finder.may_grow(text, at)):
+            return None
+        for name in self.names if self._finder.at(text, at) else ():
+            end = at + len(name)
+            if not text.startswith(name, at):
+                continue
+            after = end_of(SPACE, text, end)
+            if not final and (after == len(text) or stops.may_grow(text, after)):
+                return None
+            ended = ends is not None and (end == len(text) or ends.match(text, end))
+            if ended or stops.at(text, after) or stops.at(text, end):
+                return end
+        return NOT_HERE
+
+
+NO_NAMES = OddNames(())
+
+
+@kept(1_000)
+def odd_names(declared: tuple[str, ...]) -> OddNames:
+    """Return the declared names that are not plain words. Instances are cached."""
+    return OddNames(declared)

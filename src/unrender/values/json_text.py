@@ -107,18 +107,34 @@ def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern
     )
 
 
-def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: bool) -> int:
+@kept(1_000)
+def _keyed(after_key: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns for whitespace, a name and the text after a name, and for a prefix of such text at the end of the buffer."""
+    begun = "|".join(re.escape(after_key[:size]) for size in range(len(after_key)))
+    return (
+        re.compile(rf"\s{{1,64}}+{_WORD_NAME}{re.escape(after_key)}"),
+        re.compile(rf"\s{{1,64}}+(?:{_WORD_NAME}(?:{begun}))?\Z"),
+    )
+
+
+def closing(text: str, at: int, close: str, ends: tuple[str, ...] = (), after_key: str = "", *, final: bool) -> int:
     """Return the position of the `close` that ends a verbatim string.
 
     Returns -(n + 1) if the string isn't closed and the text up to position n is final. A one-character delimiter may occur in the string
-    itself. A delimiter closes the string only before text that may follow a value, such as a comma or one of `ends`.
+    itself. A delimiter closes the string only before text that may follow a value, such as a comma or one of `ends`. If only whitespace
+    separates arguments, `after_key` is the text after an argument's name, and a delimiter also closes the string before an argument.
     """
+    argument, begun = _keyed(after_key) if after_key else (None, None)
     size = len(text)
     found = text.find(close, at)
     while found >= 0 and len(close) == 1:
         after = end_of(_SPACE, text, found + 1)
         if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, after):
             return found
+        if argument and argument.match(text, found + 1):
+            return found
+        if begun and not final and begun.match(text, found + 1):
+            return -found - 1
         # `'it'` at the end of the buffer may be followed by `s a dog'` or by a comma, so wait for more text.
         if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
             return found if final else -found - 1

@@ -24,9 +24,9 @@ from functools import cached_property
 from unrender.cache import kept
 from unrender.format import Part, Slot
 from unrender.limits import MAX_BLANK, MAX_OPTIONS
+from unrender.values import Resumable
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import Finder, end_of
-from unrender.values.resumable import Resumable
 
 _GAP = rf"\s{{0,{MAX_BLANK}}}+"
 _KEY = r"[^\n]{1,128}?"

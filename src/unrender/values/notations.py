@@ -369,10 +369,10 @@ def _encode_container(value: Any, codec: Codec, entry: Skeleton, margin: str) ->
             assert_never(codec.containers)
 
 
-def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
+def literal_style(codec: Codec, suffix: Finder | Follow, *, after_key: str = "", in_code: bool = False) -> LiteralStyle:
     """Return the notation for those values of `codec` that need no end marker.
 
-    `suffix` is the text after the value. If `in_code` is True, the suffix is a comma or a bracket.
+    `suffix` is the text after the value. If `in_code` is True, the suffix is a comma or a bracket. `after_key` is as in `LiteralStyle`.
     """
     notation = notation_of(codec)
     verbatim = notation.verbatim
@@ -386,6 +386,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
         quote_close=verbatim.close if verbatim else "",
         marks=Finder((verbatim.close, *(form for _, form in codec.escapes))) if verbatim and codec.escapes else None,
         escapes=codec.escapes,
+        after_key=after_key,
         bare_keys=notation.inside.bare_keys,
         in_code=in_code and verbatim is not None and len(verbatim.close) == 1,
         glued=in_code,

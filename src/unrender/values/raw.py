@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_PARSED_DEPTH, MAX_SLOW_TEXT
 from unrender.schema.shapes import Shape
+from unrender.values import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
 from unrender.values.finder import ESCAPED, SPACE, Finder, end_of
 from unrender.values.json_text import duplicate_key, escape, may_be_word
 from unrender.values.marked_ends import Kind, ValueEnd, ValueMark, ValueMarks
-from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status, Taker
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 from unrender.values.unmarked_ends import Brackets, Follow
 

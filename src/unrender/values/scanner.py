@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
+from unrender.values import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.finder import JSON_STRING, Finder, end_of
 from unrender.values.json_fast_path import (
     COLON,
@@ -39,7 +40,6 @@ from unrender.values.json_text import (
     may_be_word,
     read_escape,
 )
-from unrender.values.resumable import DONE, FAILED, MORE, Scanner, Status
 
 _REPEATED = 24
 """Maximum length of cached chunks, which are a few tokens long and often recur in the same place."""
@@ -66,6 +66,8 @@ class LiteralStyle:
     """Text that ends a number or a word, e.g. the `|` in `k=3|`, or the `-->` in `3-->`."""
     ends: tuple[str, ...] = ()
     """First characters of text that may follow the value. A one-character delimiter closes a string only before one of these characters."""
+    after_key: str = ""
+    """Text between the name and the value of an argument. Empty if more than whitespace separates arguments."""
     in_code: bool = False
     """True for an argument of a Python-style call, which is followed by `)`, or by a comma, a name and `=`."""
     names: tuple[str, ...] = ()
@@ -360,7 +362,8 @@ class LiteralScanner(Scanner):
         elif self.style.in_code and not self.stack:
             end = closing_in_code(text, at, close, final=final, names=self.style.names)
         else:
-            end = closing(text, at, close, () if self.stack else self.style.ends, final=final)
+            style = self.style
+            end = closing(text, at, close, *(() if self.stack else (style.ends, style.after_key)), final=final)
         if end >= 0:
             pieces.append(escape(text[at:end]))
             return self._end_string(end + len(close), pieces)

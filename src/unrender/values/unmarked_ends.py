@@ -23,9 +23,8 @@ from itertools import dropwhile, takewhile
 from unrender.format import Part, Slot
 from unrender.format.parts import Skeleton, text_of
 from unrender.limits import MAX_BLANK, MAX_NAME, MAX_OPTIONS, MAX_PARSED_DEPTH
-from unrender.values.declared import NO_NAMES, OddNames
-from unrender.values.finder import Finder, end_of
-from unrender.values.resumable import Resumable
+from unrender.values import Resumable
+from unrender.values.finder import NO_NAMES, Finder, OddNames, end_of
 
 _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
@@ -156,17 +155,18 @@ class Follow:
         Code doesn't end at a bracket before another bracket, as in `[f(text=a)], ok)]`. Other text doesn't end at a closer before a word
         or an argument. If closers have lines of their own, the same closer or more text on the line also show that the closer is text.
         """
-        end, whole = at + len(mark), "".join(map(text_of, self.closing))
+        end, whole = at + len(mark), self._closing_text
         if self.in_code:
             after = text[end : end + 1] if mark != END else ""
             if mark[-1] not in _CLOSING or not self.closes_arguments(mark):
                 return True
             return after not in _GLUED if after else final or None
         closer = whole.strip()
-        if not closer or mark.lstrip() != closer:
+        if not closer or mark.strip() != closer:
             return True
         if (argument := self.goes_on(text, end, first=False, final=final)) is not False:
             return None if argument is None else False
+        end = at + len(mark.rstrip())
         place = end_of(_SPACE, text, end, end + MAX_BLANK)
         rest = text[place : place + self._reach]
         marks = [*map(str.strip, self.ends), "".join(map(text_of, self.further[:3])).strip()]
@@ -174,10 +174,16 @@ class Follow:
             return None
         if not rest or rest.startswith(tuple(filter(None, marks))):
             return True
-        breaks = "\n" in whole[: len(whole) - len(whole.lstrip())] and "\n" not in mark
+        breaks = "\n" in _layout(whole) and "\n" not in _layout(mark)
         if rest.startswith(closer):
             return not breaks
         return place > end and not (breaks and "\n" not in text[end:place])
+
+    @cached_property
+    def _closing_text(self) -> str:
+        """The text that closes the arguments and all calls, with the whitespace between the last value and this text."""
+        after_value = _leading_text(self.entry[self.entry.index(Slot.VALUE) + 1 :])
+        return (after_value if not after_value.strip() else "") + "".join(map(text_of, self.closing))
 
     def closes_arguments(self, mark: str) -> bool:
         """Return whether the text that ends a value also closes all arguments."""

@@ -14,17 +14,22 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from unrender.analysis.ask.probes import result, user
+from unrender.analysis.ask import result, user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Conversation, Said, conversation_of
 from unrender.format import Format
-from unrender.messages.wire import Message
+from unrender.messages import Message
 from unrender.nodes import Role
-from unrender.proof.cut import CutOut
-from unrender.proof.reading import ReadAnswer, with_and_without_end, written_alike
-from unrender.proof.said import as_message, misread_parts, said_by
-from unrender.verify.axes import TOOL_NAMES, proof_answer, proof_id
-from unrender.verify.renditions import Candidate, show, show_after_prompt
+from unrender.proof import (
+    CutOut,
+    ReadAnswer,
+    as_message,
+    misread_parts,
+    said_by,
+    with_and_without_end,
+    written_alike,
+)
+from unrender.verify.renditions import TOOL_NAMES, Candidate, proof_answer, proof_id, show, show_after_prompt
 from unrender.verify.verdicts import CapabilityFinding, Counterexample, Verdict
 
 NOT_WRITTEN = "not rendered by the template"

@@ -18,16 +18,15 @@ from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import REASONING_NAMES, Exported
 from unrender.parser.prompt_tail import read_prefill
-from unrender.proof.cut import CutOut
-from unrender.verify.axes import AXES, PROOF_TOOLS
+from unrender.proof import CutOut
 from unrender.verify.judge import finding
-from unrender.verify.renditions import Candidate, show, show_after_prompt
+from unrender.verify.renditions import AXES, PROOF_TOOLS, Candidate, show, show_after_prompt
 from unrender.verify.verdicts import Counterexample, Report
 
 _CHUNK = 3
 """Chunk size in characters, shorter than every marker."""
 
-Reader = Callable[..., Any]
+ExportReader = Callable[..., Any]
 
 
 def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 4, seed: int = 0) -> Report:
@@ -53,7 +52,7 @@ def verify_export(template: ChatTemplate, exported: Exported, *, samples: int = 
     return Report(findings=tuple(findings))
 
 
-def response_reader(exported: Exported) -> Reader:
+def response_reader(exported: Exported) -> ExportReader:
     """Return a function that parses the chunks of an answer after a prompt, with transformers' parser.
 
     Raises `ExportError` as `verify_export` does.
@@ -127,7 +126,7 @@ def show_closing(candidate: Candidate, answer: Said) -> CutOut | None:
     return replace(shown, start=prompt, answer=markers.end + candidate.format.turn.reasoning_to_content + said)
 
 
-def _difference(shown: _Read, read: Reader) -> Counterexample | None:
+def _difference(shown: _Read, read: ExportReader) -> Counterexample | None:
     pieces = [shown.text[i : i + _CHUNK] for i in range(0, len(shown.text), _CHUNK)]
     for chunking, chunks in (("whole", [shown.text]), (f"every {_CHUNK}", pieces)):
         try:

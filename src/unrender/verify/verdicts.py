@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from unrender.printable import Line, Page
-from unrender.verify.axes import AXES
+from unrender.verify.renditions import AXES
 
 
 class Verdict(StrEnum):

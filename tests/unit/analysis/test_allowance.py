@@ -13,12 +13,11 @@ from rendering_rows import template_of
 
 from unrender import ChatTemplate, Limits, TemplateError
 from unrender.analysis import analyze
-from unrender.analysis.ask import probes
-from unrender.analysis.ask.probes import Spent
+from unrender.analysis.ask import Spent
 from unrender.errors import FormatWarning
 from unrender.format import ReasoningMode
 from unrender.limits import MAX_SLOW_RENDERINGS, STANDARD
-from unrender.rendering.template import Rendering
+from unrender.rendering import Rendering
 
 SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 CALLS = "{% for c in m.tool_calls or [] %}BEFORE{{ c.function.name }}BETWEEN{{ c.function.arguments | tojson }}AFTER{% endfor %}"
@@ -96,7 +95,7 @@ def test_spent_says_which_limit_was_met():
 def test_a_machine_that_stood_still_once_stops_nothing(monkeypatch):
     """A jump of the clock counts as one slow step. Analysis stops only after many slow steps."""
     times = iter([0.0, 60.0, 60.1, 61.5, 63.0])
-    monkeypatch.setattr(probes, "now", lambda: next(times))
+    monkeypatch.setattr("unrender.analysis.ask.now", lambda: next(times))
     spent = Spent(Limits(analysis_seconds=3))
 
     assert [spent.is_over for _ in range(4)] == [False, False, False, True]

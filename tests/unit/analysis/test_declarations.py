@@ -8,7 +8,7 @@ import pytest
 
 from unrender import ChatTemplate
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling
-from unrender.formats import Declared, declared_formats, with_declared
+from unrender.format.declared import Declared, declared_formats, with_declared
 
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>")
 OTHER = replace(THINK, start="<t>", end="</t>")

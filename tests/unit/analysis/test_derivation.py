@@ -14,7 +14,7 @@ from recipes import UNEXPECTED
 from rendering_rows import template_of
 
 from unrender.analysis import analyze
-from unrender.analysis.ask.probes import BOS, EOS, carries_needle
+from unrender.analysis.ask import BOS, EOS, carries_needle
 from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
 
 TEMPLATES = sorted(corpus.TEMPLATES.glob("*.jinja"))

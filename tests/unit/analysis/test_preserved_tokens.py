@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.format.tokens import preserved_tokens, special_tokens
+from unrender.format import (
+    CallSyntax,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    TurnTexts,
+    preserved_tokens,
+    special_tokens,
+)
 
 
 def test_tokens_between_and_around_the_parts_are_preserved() -> None:

@@ -17,7 +17,7 @@ from unrender.analysis import Analysis, Evidence, Shown, stored
 from unrender.cache import SHARED
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats import FORMATS_VARIABLE as OWN_FORMATS
+from unrender.format.declared import FORMATS_VARIABLE as OWN_FORMATS
 from unrender.limits import MAX_DOCUMENT
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").rglob("*.jinja"))

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
+from unrender.answer import Calls, ReasoningPart
 from unrender.answer.build import answer_of, names_matter, offered
-from unrender.answer.nodes import Calls, ReasoningPart
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
 from unrender.grammar import Role
 from unrender.nodes import JsonValue, Tag, Until, walk

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 from recipes import ANALYSIS, rows_of
 
+from unrender.answer import Calls, ContentPart, ReasoningPart
 from unrender.answer.build import answer_of
-from unrender.answer.nodes import Calls, ContentPart, ReasoningPart
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.nodes import (
     Choice,

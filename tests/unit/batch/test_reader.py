@@ -205,7 +205,7 @@ def test_no_value_raises(reader, value):
 
 def test_a_defect_is_told(reader):
     """A bug in unrender affects only one row, which reports the bug."""
-    with patch("unrender.batch.reader.Parser.finish", side_effect=KeyError("x")):
+    with patch("unrender.batch.Parser.finish", side_effect=KeyError("x")):
         row = reader({"text": [PLAIN]})
 
     assert (row["status"], "defect of unrender" in row["warnings"][0]) == (["unreadable"], True)

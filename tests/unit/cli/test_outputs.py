@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender.cli.outputs import is_replaceable, write_whole
+from unrender.cli.inputs import is_replaceable, write_whole
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 

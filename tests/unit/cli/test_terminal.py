@@ -195,7 +195,7 @@ def test_unusable_input_is_one_line(run, words):
 
 def test_defect_is_one_line(run, monkeypatch):
     """An unexpected exception is reported in one line without a traceback, with exit code 3."""
-    monkeypatch.setattr("unrender.cli.format.load", lambda _, name: {}["\x1b[31m"])
+    monkeypatch.setattr("unrender.cli.format.load_template", lambda _, name: {}["\x1b[31m"])
 
     result = run("format", "show", "chat_template.jinja")
 
@@ -290,7 +290,7 @@ def test_what_others_log_is_escaped(run, monkeypatch):
             logging.getLogger("others").exception("odd: %s", "\x1b[31m\nred")
         return ChatTemplate.from_string("")
 
-    monkeypatch.setattr("unrender.cli.format.load", load)
+    monkeypatch.setattr("unrender.cli.format.load_template", load)
 
     assert run("format", "show", "x").stderr == "error others: odd: \\x1b[31m\\nred\n"
 

@@ -16,7 +16,7 @@ from rendering_rows import template_of
 from unrender import ChatTemplate, Limits, TemplateError, UnrenderError
 from unrender.conversation.transcript import SharedTime
 from unrender.errors import TemplateWarning
-from unrender.rendering.template import Rendering, Template
+from unrender.rendering import Rendering, Template
 from unrender.training import assistant_mask
 
 TEMPLATES = Path(__file__).parents[2] / "templates"

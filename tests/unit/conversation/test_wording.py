@@ -11,7 +11,7 @@ from splitting import fed
 from unrender import Parser
 from unrender.conversation.offer import Plan
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
-from unrender.formats import declared_formats
+from unrender.format.declared import declared_formats
 from unrender.types import Request, Tool
 
 SCHEMA = {

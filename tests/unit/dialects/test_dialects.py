@@ -24,8 +24,8 @@ READERS = [
 CALL = sequence("<call>", schema({"properties": {"a": {"const": 1}}}), "</call>")
 FOR_A_LEXER = {
     "rounds that begin as what follows them",
-    "a literal beside text",
-    "a repetition beside what begins with its separator",
+    "a literal next to text",
+    "a repetition next to text that starts with its separator",
 }
 """Cases that only Lark splits for a lexer. Engines of GBNF have no lexer, but llguidance's converter creates one."""
 

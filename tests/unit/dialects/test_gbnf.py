@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from remainders import grammar_of, node_of, turn_of
 
 from unrender import GrammarError
+from unrender.dialects.context_free import Stopped
 from unrender.dialects.gbnf import automaton, text_pieces, write_rules
-from unrender.dialects.lowering.context_free import Stopped
 from unrender.grammar import Node, ref
 from unrender.nodes import Chars
 

@@ -13,11 +13,10 @@ from recipes import rows_of
 from splitting import fed
 
 from unrender import ChatTemplate, Message, Parser, ToolCall, UnrenderError
-from unrender.explain import Explanation, explain
-from unrender.explain.explanation import Stop
+from unrender.explain import Explanation, Stop, explain
 from unrender.explain.hints import Hint
 from unrender.format import Format
-from unrender.formats import common_calls
+from unrender.format.declared import common_calls
 from unrender.grammar import Role
 from unrender.types import Request, Span, Tool
 

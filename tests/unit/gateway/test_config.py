@@ -10,7 +10,7 @@ from cases import beside
 from serving import TEMPLATES, corpus, template
 
 from unrender import ChatTemplate
-from unrender.gateway.backends.backend import Sampler
+from unrender.gateway.backends import Sampler
 from unrender.gateway.config import read, read_file
 from unrender.gateway.failure import Failure
 

@@ -12,7 +12,7 @@ from engine_server import EngineServer, events
 from live import request
 from serving import HELLO, Told, posted, served
 
-from unrender.gateway.http.descriptors import divided, raise_limit
+from unrender.gateway.gateway import divided, raise_limit
 
 LIMIT = 64
 CLIENTS = 120

@@ -13,7 +13,7 @@ from serving import Told, asked, posted, served, template
 
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
+from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.gateway import GatewayLimits, Keys
 
 KEYS = Keys(models={"good": frozenset({"m"})})
@@ -136,7 +136,7 @@ def test_connection_stays_open_for_whole_bodies():
 
 def test_key_is_shown_its_own_models_only():
     """Lists and errors show only the models that the key opens. A request without a name uses the only one."""
-    turns = Turns(template=template())
+    turns = TurnFactory(template=template())
     models = [Model(name=name, turns=turns, backend=Told(name)) for name in ("mine", "other")]
     keys = Keys(models={"one": frozenset({"mine"}), "none": frozenset({"gone"}), "all": frozenset("*")})
 

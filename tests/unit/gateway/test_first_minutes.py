@@ -7,8 +7,8 @@ from serving import HELLO, TOOL, Told, asked, posted, served, template
 
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, Piece
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import EngineCapabilities, OutputPiece
 from unrender.gateway.backends.llama_server import start
 from unrender.gateway.config import read
 from unrender.gateway.failure import Failure
@@ -106,7 +106,7 @@ def test_file_that_is_no_model_is_not_loaded(tmp_path, monkeypatch):
 
 def test_small_model_has_a_limit_and_makes_one_call():
     """A model's own limit applies to requests without one, a warning reports the truncation, and there is at most one call."""
-    said = ["Hello", Piece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=512))]
+    said = ["Hello", OutputPiece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=512))]
     engine = Told(said, capabilities=EngineCapabilities(dialect="gbnf", lazy=True, seed=False))
     application = served(engine, max_tokens=512, parallel_tool_calls=False)
 
@@ -128,7 +128,7 @@ def test_one_dead_engine_of_two_leaves_the_gateway_ready():
             return "the engine cannot be reached"
 
     def state(*engines):
-        turns = Turns(template=template())
+        turns = TurnFactory(template=template())
         models = [Model(name=f"m{i}", turns=turns, backend=engine) for i, engine in enumerate(engines)]
         application = app(models)
         answer, metrics = asked(application, "GET", "/ready"), asked(application, "GET", "/metrics").text

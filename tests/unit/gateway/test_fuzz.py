@@ -20,7 +20,7 @@ from serving import CALL, Told, browser, corpus, served
 from streams import STREAMED, Broken, added_up, said
 from tables import table
 
-from unrender.gateway.backends.backend import EngineCapabilities, Job, Piece, Sampler
+from unrender.gateway.backends import EngineCapabilities, Job, OutputPiece, Sampler
 from unrender.gateway.gateway import GatewayLimits
 
 REQUESTS = int(os.environ.get("UNRENDER_FUZZ", "400"))
@@ -142,7 +142,7 @@ def drawn(draw: random.Random) -> tuple[str, str, bytes, list[tuple[str, bytes]]
 class Steady(Sampler):
     """A sampler that gives each prompt the same answer."""
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield a random answer."""
         async for piece in super().generate(replace(job, seed=job.seed or 7)):
             yield piece

@@ -10,7 +10,7 @@ from live import ASKED, listening
 from serving import Told
 
 from unrender.gateway.gateway import Keys
-from unrender.gateway.http.door import HEAD_BYTES
+from unrender.gateway.serve import HEAD_BYTES
 
 CHAT = "/v1/chat/completions"
 BODY = json.dumps(ASKED[CHAT]).encode()

@@ -9,7 +9,7 @@ from engine_server import MAKERS, EngineServer, events
 from serving import RED, SHOWING, Told, browser, posted, served
 
 from unrender import ChatTemplate
-from unrender.gateway.backends.backend import EngineCapabilities
+from unrender.gateway.backends import EngineCapabilities
 
 BLUE = "data:image/jpeg;base64,Ymx1ZQ=="
 TEXT = ("Which is", " red,", " or?")

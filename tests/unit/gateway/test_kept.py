@@ -15,8 +15,8 @@ from three_apis import APIS, continued
 from unrender import ChatTemplate
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
 from unrender.gateway.gateway import GatewayLimits
 
 Messages = list[dict[str, Any]]
@@ -40,10 +40,10 @@ class Scripted(Told):
         super().__init__(self.next_answer, **more)
         self.answers, self.finish = answers, finish
 
-    def next_answer(self, _: Job) -> list[str | Piece]:
+    def next_answer(self, _: Job) -> list[str | OutputPiece]:
         """Return the next answer in pieces."""
         text = self.answers[min(len(self.jobs), len(self.answers)) - 1]
-        return [*chunked(text, 7), Piece("", 0, self.finish)]
+        return [*chunked(text, 7), OutputPiece("", 0, self.finish)]
 
     @property
     def prompts(self) -> list[str]:
@@ -167,7 +167,9 @@ def test_nothing_is_given_to_others(other):
 def test_models_share_nothing():
     """Models with other names or settings don't share kept answers."""
     engine = Scripted(call(1))
-    models = [Model(name=name, turns=Turns(template=template("json-tags")), backend=engine) for name in ("m", "n")]
+    models = [
+        Model(name=name, turns=TurnFactory(template=template("json-tags")), backend=engine) for name in ("m", "n")
+    ]
     chat = Conversation(engine)
     chat.application = app(models)
 

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
-from unrender.gateway.answers.turns import Calls
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.answers.turns import CallDelivery
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
 from unrender.openai import Usage
 
 FORMATS = (
@@ -26,13 +26,15 @@ BREAKS = {row["break"]: row["text"] for row in corpus("breaks")}
 CUT_OFF = {BREAKS[name] for name in BREAKS if name.startswith("cut ")} | {BREAKS["no closer"]}
 """Texts whose last call has no end."""
 each_break = pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
-each_release = pytest.mark.parametrize("calls", get_args(Calls), ids=str)
+each_release = pytest.mark.parametrize("calls", get_args(CallDelivery), ids=str)
 each_reason = pytest.mark.parametrize("reason", ["stop", "length"])
 
 
-def gateway(text: str, calls: Calls, reason: str, name: str = "", *, obeys: bool = False) -> Any:
+def gateway(text: str, calls: CallDelivery, reason: str, name: str = "", *, obeys: bool = False) -> Any:
     """Return a gateway whose engine sends the text in pieces of five characters."""
-    engine = Told([*chunked(text, 5), Piece("", 0, reason)], capabilities=EngineCapabilities(seed=False, obeys=obeys))
+    engine = Told(
+        [*chunked(text, 5), OutputPiece("", 0, reason)], capabilities=EngineCapabilities(seed=False, obeys=obeys)
+    )
     return served(engine, name, tool_calls=calls)
 
 
@@ -129,7 +131,7 @@ def test_calls_of_other_formats_are_read_where_a_setting_says_so(api: str, repai
 
 @pytest.mark.parametrize("stop", [{}, {"stop": "zebra"}], ids=str)
 @pytest.mark.parametrize("calls", ["streamed", "complete"], ids=str)
-def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> None:
+def test_an_answer_goes_on_inside_a_call(calls: CallDelivery, stop: dict[str, str]) -> None:
     """An answer that continues inside a call's arguments contains the whole call with its name, and nothing else."""
     begun, rest = f"Hm.\n{CUT}", CALL.removeprefix(CUT)
     conversation = [*HELLO, {"role": "assistant", "content": begun}]
@@ -149,7 +151,7 @@ def test_an_answer_goes_on_inside_a_call(calls: Calls, stop: dict[str, str]) -> 
 @each_release
 @each_api
 @each_break
-def test_stream_and_whole_are_the_same(text: str, api: str, calls: Calls, reason: str) -> None:
+def test_stream_and_whole_are_the_same(text: str, api: str, calls: CallDelivery, reason: str) -> None:
     """However calls are released, the answer that an SDK builds from the stream equals the whole answer."""
     streamed, whole = both(api, gateway(text, calls, reason))
 
@@ -178,7 +180,7 @@ def test_no_agent_gets_a_broken_call(text: str, api: str, stream, reason: str) -
 @each_release
 @each_api
 @each_break
-def test_what_was_said_is_accepted_as_history(text: str, api: str, calls: Calls) -> None:
+def test_what_was_said_is_accepted_as_history(text: str, api: str, calls: CallDelivery) -> None:
     """Any answer is accepted in the next turn, with results for all its calls."""
     for stream in (True, False):
         application = gateway(text, calls, "stop")
@@ -202,7 +204,7 @@ def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
 
 @each_api
 @each_release
-def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
+def test_when_a_call_is_sent(api: str, calls: CallDelivery) -> None:
     """The arguments come in one piece, when the call is complete, unless calls are streamed."""
     application, asked = gateway(CALL, calls, "stop"), {"model": "m", "stream": True}
     if api == "messages":
@@ -219,9 +221,9 @@ def test_when_a_call_is_sent(api: str, calls: Calls) -> None:
     assert found > 1 if calls == "streamed" else found == 1
 
 
-@pytest.mark.parametrize("calls", get_args(Calls), ids=str)
+@pytest.mark.parametrize("calls", get_args(CallDelivery), ids=str)
 @pytest.mark.parametrize("inside", ['{"input": "a\\nb"}', '{"input": "a', '{"other": 5}', '{"input": "a"; 1'])
-def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls) -> None:
+def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: CallDelivery) -> None:
     """A custom tool's call has the same type and text in a stream and in the whole answer.
 
     OpenAI's schema of chunks lacks such calls (openai/openai-openapi issue 576), so a strict client refuses them.
@@ -244,7 +246,7 @@ def test_a_custom_tool_is_the_same_streamed_and_whole(inside: str, calls: Calls)
 LOOK = "Let me look.\n"
 MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
 GOOD = MISQUOTED.partition('"the')[0]
-FINISHED = Piece("", 0, "stop")
+FINISHED = OutputPiece("", 0, "stop")
 MENDED = GOOD + '"Rome"}}\n</tool_call>'
 
 
@@ -256,10 +258,10 @@ class Healer(Told):
         self.texts = [said, *rests]
         self.size, self.finish = size, finish
 
-    def next_text(self, _: Job) -> list[str | Piece]:
+    def next_text(self, _: Job) -> list[str | OutputPiece]:
         """Return the next text in pieces."""
         text = self.texts[(len(self.jobs) - 1) % len(self.texts)]
-        return [*chunked(text, self.size), Piece("", 0, self.finish)]
+        return [*chunked(text, self.size), OutputPiece("", 0, self.finish)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 999])
@@ -270,7 +272,7 @@ def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
 
     streamed, whole = both(api, served(engine, "json-tags"))
 
-    sound = both(api, served(Told([*chunked(LOOK + MENDED, 9), Piece("", 0, "stop")]), "json-tags"))[1]
+    sound = both(api, served(Told([*chunked(LOOK + MENDED, 9), OutputPiece("", 0, "stop")]), "json-tags"))[1]
     # The SDK drops warnings in Anthropic's stream.
     said = [{**answer, "warnings": None} for answer in (streamed, whole, sound)]
     assert comparable(said[0]) == comparable(said[1]) == comparable(said[2])
@@ -441,7 +443,7 @@ def test_a_call_that_breaks_its_schema_is_never_silent() -> None:
 )
 def test_an_answer_that_the_engine_cuts_off_says_so(limit: int | None, said: str) -> None:
     """A warning names a limit that the client didn't set."""
-    engine = Told(["Hello", Piece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=7))])
+    engine = Told(["Hello", OutputPiece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=7))])
 
     answer = posted(served(engine), "/v1/chat/completions", json={"messages": HELLO, "max_tokens": limit}).json()
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from live import ASKED, listening, settled
 from serving import CALL, HELLO, TOOL, Told, metric, posted, served
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece
+from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.openai import Usage
 
@@ -33,7 +33,7 @@ def test_requests_tokens_and_times_are_counted():
     """A request is counted with its outcome, its tokens by kind, and its durations."""
     usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
 
-    text = counted(Told(["<think>\nx\n</think>\nHi", Piece("", 0, "stop", usage)]))
+    text = counted(Told(["<think>\nx\n</think>\nHi", OutputPiece("", 0, "stop", usage)]))
 
     where = {"surface": "chat", "model": "m"}
     expected = {
@@ -54,7 +54,7 @@ def test_answers_are_counted_by_how_they_could_be_read():
     expected = {
         "clean": Told(CALL),
         "malformed": Told('<tool_call>\n{"name": "get_weather", "arguments": nonsense}\n</tool_call>'),
-        "truncated": Told([CALL[:30], Piece("", 0, "length")]),
+        "truncated": Told([CALL[:30], OutputPiece("", 0, "length")]),
         "empty": Told(""),
     }
 

@@ -13,8 +13,8 @@ from serving import HELLO, TOOL, Told, asked, posted
 from unrender import ChatTemplate
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import Turns
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece
 from unrender.openai import Usage
 
 CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
@@ -34,7 +34,7 @@ class Engine(Told):
         if job.grammar is not None and self.holds:
             text = json.loads(job.grammar.text)["format"].get("value", text)
         usage = Usage(prompt_tokens=len(job.turn.prompt) + self.doubles, completion_tokens=2)
-        return [Piece(text + self.end), Piece("", 0, "stop", usage)]
+        return [OutputPiece(text + self.end), OutputPiece("", 0, "stop", usage)]
 
     async def count(self, text):
         return len(text)
@@ -42,7 +42,7 @@ class Engine(Told):
 
 def model(engine):
     template = ChatTemplate.from_string(beside(__file__, "probed.jinja"), bos_token="<s>")
-    return Model(name="m", turns=Turns(template=template), backend=engine, probes=True)
+    return Model(name="m", turns=TurnFactory(template=template), backend=engine, probes=True)
 
 
 @pytest.mark.parametrize(

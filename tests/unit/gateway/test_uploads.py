@@ -9,7 +9,7 @@ import pytest
 from live import listening
 from serving import Told
 
-from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.gateway import GatewayLimits
 from unrender.gateway.uploads import Uploads
 
@@ -69,7 +69,9 @@ def test_small_body_does_not_wait_for_large_ones():
     assert asyncio.run(run()) == {"a": 1}
 
 
-@pytest.mark.parametrize(("senders", "kinds"), [(1, [Kind.TOO_SLOW]), (2, [Kind.TOO_SLOW, Kind.BUSY])])
+@pytest.mark.parametrize(
+    ("senders", "kinds"), [(1, [FailureKind.TOO_SLOW]), (2, [FailureKind.TOO_SLOW, FailureKind.BUSY])]
+)
 def test_slow_bodies_end(senders, kinds):
     """A body that doesn't arrive in time gets 408, or 503 if it waited for others."""
 
@@ -90,7 +92,7 @@ def test_declared_length_is_refused_at_once():
     with pytest.raises(Failure, match="expected at most 10 bytes, found 11") as caught:
         asyncio.run(Uploads(most=10, budget=10, seconds=1).read(sender, {b"content-length": b"11"}))
 
-    assert caught.value.kind is Kind.TOO_LARGE
+    assert caught.value.kind is FailureKind.TOO_LARGE
     assert sender.taken == 0
 
 

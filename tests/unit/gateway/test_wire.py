@@ -58,7 +58,7 @@ def test_request_may_come_in_pieces(seconds):
 @pytest.mark.slow
 def test_half_a_head_is_not_waited_for(monkeypatch):
     """A connection is closed if a head doesn't arrive in time, for the first request or a later one."""
-    monkeypatch.setattr("unrender.gateway.http.door.HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("unrender.gateway.serve.HEAD_SECONDS", 0.3)
     whole = f"{HEAD}{COUNTED}\r\n".encode() + BODY
 
     late, silent, after = heard(HEAD.encode(), b"", whole + HEAD.encode())[0]

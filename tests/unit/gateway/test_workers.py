@@ -16,7 +16,7 @@ from paced import client, engine, port_of
 from serving import Told
 
 from unrender.gateway.answers.turns import Workers
-from unrender.gateway.backends.backend import EngineCapabilities
+from unrender.gateway.backends import EngineCapabilities
 from unrender.gateway.gateway import GatewayLimits, Keys
 
 CHAT = "/v1/chat/completions"

@@ -13,7 +13,7 @@ from unrender.integrations.rendered import (
     closing_tag,
     constraint_of,
     engine_template,
-    opened,
+    open_parser,
     rendered_turn,
     said,
     tail_text,
@@ -57,7 +57,7 @@ def test_only_the_end_of_a_prompt_is_decoded():
 def test_what_a_continued_answer_had_is_not_said_again(prefill, more, expected):
     """Only new text is returned, wherever the answer stopped."""
     turn = rendered_turn(TEMPLATE, PROMPT + prefill, continued=True)
-    parser = opened(turn, continued=True)
+    parser = open_parser(turn, continued=True)
     found = said([*parser.feed(more), *parser.finish()])
 
     assert turn.prefill == prefill
@@ -147,7 +147,7 @@ def test_plug_ins_read_calls_of_other_formats_where_the_environment_says_so(monk
     names = []
     for word in ("format", "offered"):
         monkeypatch.setenv("UNRENDER_REPAIR", word)
-        parser = opened(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL]))
+        parser = open_parser(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL]))
         parser.feed(text)
         parser.finish()
         names.append([call.name for call in parser.message.tool_calls])

@@ -6,7 +6,7 @@ from cases import cases
 from splitting import fed
 
 from unrender import ContentText, Format, Malformed, Parser, ReasoningText, ToolCallFinished, ToolCallStarted
-from unrender.machine.events import BrokenText
+from unrender.machine import BrokenText
 from unrender.parser.message import Cleaner
 from unrender.types import Request, Tool
 

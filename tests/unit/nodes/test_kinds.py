@@ -28,4 +28,4 @@ def test_a_kind_that_holds_nodes_is_no_leaf() -> None:
 def test_a_node_out_of_place_is_named() -> None:
     """The error names the kind of the node."""
     with pytest.raises(GrammarError, match="Cut has no words"):
-        raise nodes.refusal(nodes.Cut(), "has no words")
+        raise nodes.refusal_of(nodes.Cut(), "has no words")

@@ -12,7 +12,7 @@ import pytest
 from cases import cases
 
 from unrender.integrations.rendered import TEMPLATE
-from unrender.playground import QUESTIONS, answer, questions
+from unrender.playground import QUESTIONS, answer
 
 SOURCE = (
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|{{ m.role }}|>"
@@ -266,7 +266,7 @@ def film(**fields):
 @cases
 def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps):
     """Chunks have at least one character, and a long output has larger chunks."""
-    monkeypatch.setattr(questions, "MAX_PIECES", most)
+    monkeypatch.setattr("unrender.playground.MAX_PIECES", most)
     shown, fed = film(output="abcde", chunk=chunk)
 
     assert (shown["chunk"], fed) == (size, steps)
@@ -276,7 +276,7 @@ def test_a_film_has_a_step_for_each_chunk(monkeypatch, chunk, most, size, steps)
 @pytest.mark.parametrize(("most", "steps"), [(9, [1, 3, 6, 6]), (3, [1, 3, 6, 6]), (2, [3, 6, 6]), (1, [6, 6])])
 def test_a_recorded_stream_keeps_its_chunks(monkeypatch, most, steps):
     """Adjacent chunks are joined if there are too many."""
-    monkeypatch.setattr(questions, "MAX_PIECES", most)
+    monkeypatch.setattr("unrender.playground.MAX_PIECES", most)
     shown, fed = film(chunks=["a", "bc", "def"])
 
     assert (shown["chunk"], fed) == (0, steps)

@@ -11,16 +11,15 @@ import zipfile
 import command_line
 import pytest
 
-from unrender.playground import answer
-from unrender.playground.static import write
-from unrender.verify.check import CHECKS
+from unrender.playground import answer, write_site
+from unrender.verify import CHECKS
 
 ADDRESS = "https://pyodide.example/v1/full"
 
 
 def test_folder_holds_the_page_and_its_python(tmp_path):
     """The folder contains all files of the page, and the policy allows Pyodide's URL."""
-    names = {path.name for path in write(tmp_path / "site", pyodide=ADDRESS)}
+    names = {path.name for path in write_site(tmp_path / "site", pyodide=ADDRESS)}
     page = (tmp_path / "site" / "index.html").read_text()
 
     assert set(re.findall(r'(?:href|src)="([\w.]+)"', page)) <= names
@@ -38,7 +37,7 @@ def test_command_writes_the_page(tmp_path):
 
 def test_first_answers_are_stored(tmp_path):
     """The stored responses answer all requests for each example."""
-    write(tmp_path, pyodide=ADDRESS)
+    write_site(tmp_path, pyodide=ADDRESS)
     stored = json.loads((tmp_path / "stored.json").read_text())
 
     counts = {question: len(pairs) for question, pairs in stored.items()}
@@ -54,7 +53,7 @@ def test_first_answers_are_stored(tmp_path):
 @pytest.mark.slow
 def test_archives_hold_all_that_python_needs(tmp_path):
     """The two archives contain everything to answer a request."""
-    write(tmp_path, pyodide=ADDRESS)
+    write_site(tmp_path, pyodide=ADDRESS)
     for name in ("unrender.zip", "needed.zip"):
         zipfile.ZipFile(tmp_path / name).extractall(tmp_path / "lib")
     code = (
@@ -69,7 +68,7 @@ def test_archives_hold_all_that_python_needs(tmp_path):
 
 def test_archives_hold_licences_and_nothing_compiled(tmp_path):
     """The archive contains licences, and no compiled files."""
-    write(tmp_path, pyodide=ADDRESS)
+    write_site(tmp_path, pyodide=ADDRESS)
     names = zipfile.ZipFile(tmp_path / "needed.zip").namelist()
 
     assert sum("LICENSE" in name for name in names) == 2
@@ -80,14 +79,14 @@ def test_archives_hold_licences_and_nothing_compiled(tmp_path):
 def test_the_same_files_make_the_same_archive(tmp_path):
     """The same files always give the same archive."""
     for name in ("one", "two"):
-        write(tmp_path / name, pyodide=ADDRESS)
+        write_site(tmp_path / name, pyodide=ADDRESS)
 
     assert (tmp_path / "one" / "unrender.zip").read_bytes() == (tmp_path / "two" / "unrender.zip").read_bytes()
 
 
 def test_pyodide_may_lie_beside_the_page(tmp_path):
     """If the URL is relative, the policy names no other site."""
-    write(tmp_path, pyodide="./pyodide")
+    write_site(tmp_path, pyodide="./pyodide")
     page = (tmp_path / "index.html").read_text()
 
     assert 'content="./pyodide/"' in page
@@ -98,4 +97,4 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     """The error names the path."""
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
-        write(tmp_path / "file" / "site", pyodide=ADDRESS)
+        write_site(tmp_path / "file" / "site", pyodide=ADDRESS)

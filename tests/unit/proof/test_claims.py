@@ -11,13 +11,13 @@ from cases import beside
 from rendering_rows import template_of
 
 from unrender import ChatTemplate
+from unrender.analysis.ask import CONTENT, Prober, own_answers, shapes
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import CONTENT, Prober, own_answers, shapes
 from unrender.analysis.derivation import witness_of
 from unrender.errors import FormatWarning
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
+from unrender.proof import Witness
 from unrender.proof.claims import claims_to_read, prove
-from unrender.proof.reading import Witness
 from unrender.verify import Verdict, verify
 
 GLUED = beside(__file__, "glued.jinja")

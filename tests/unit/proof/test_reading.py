@@ -11,8 +11,7 @@ from rendering_rows import template_of
 
 from unrender import Message, ToolCall
 from unrender.analysis import ReasoningPlace
-from unrender.analysis.ask.answers import cut_outs, is_shown
-from unrender.analysis.ask.probes import (
+from unrender.analysis.ask import (
     CONTENT,
     EOS,
     NAMES,
@@ -28,13 +27,12 @@ from unrender.analysis.ask.probes import (
     shapes,
     user,
 )
+from unrender.analysis.ask.answers import cut_outs, is_shown
 from unrender.analysis.derivation import witness_of
 from unrender.conversation.messages import Said
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.grammar import Role
-from unrender.proof.cut import CutOut
-from unrender.proof.reading import misread, refused
-from unrender.proof.said import misread_parts
+from unrender.proof import CutOut, misread, misread_parts, refused
 
 SOURCE = beside(__file__, "source.jinja")
 FORMAT = Format(

@@ -8,9 +8,9 @@ import pytest
 from cases import cases
 
 from unrender import Limits
-from unrender.analysis.ask.probes import Spent
+from unrender.analysis.ask import Spent
 from unrender.analysis.find.skeletons import json_spans
-from unrender.format.tokens import lexemes
+from unrender.format import lexemes
 from unrender.proof.split import (
     calculate_diff_split,
     closers_of,

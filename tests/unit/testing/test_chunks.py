@@ -6,7 +6,7 @@ import pytest
 
 from unrender.limits import MAX_PLACES
 from unrender.testing import splits
-from unrender.testing.chat import pairs, pieces, random_pieces
+from unrender.testing.chat import halves, pieces, random_pieces
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab", "one two three", "é😀\n" * 40])
@@ -24,7 +24,7 @@ def test_splits_cut_everywhere():
 
 def test_long_texts_are_cut_at_a_bounded_number_of_places():
     """A long text is cut in two at a limited number of places, including its beginning and near its end."""
-    cut = [len(first) for first, _ in pairs("x" * 12_345)]
+    cut = [len(first) for first, _ in halves("x" * 12_345)]
 
     assert len(cut) <= MAX_PLACES
     assert (cut[0], cut[-1] > 12_300) == (1, True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate
-from unrender.training.attribution import attributed_conversation, attributed_prompt
+from unrender.training.masks import attributed_conversation, attributed_prompt
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 MESSAGES = [

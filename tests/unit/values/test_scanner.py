@@ -16,10 +16,10 @@ from unrender.answer.build import calls_in
 from unrender.answer.follow import open_ends
 from unrender.limits import MAX_PARSED_DEPTH
 from unrender.types import Tool
+from unrender.values import Status
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import Finder
 from unrender.values.raw import RawScanner, TagStyle, read_tree
-from unrender.values.resumable import Status
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 END = Finder(("</v>", "\n</v>"))

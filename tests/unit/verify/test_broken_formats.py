@@ -11,8 +11,7 @@ from unit.verify.test_verify import template_named
 
 from unrender import ChatTemplate
 from unrender.format import Format, Slot
-from unrender.verify import Verdict, verify
-from unrender.verify.check import GRAMMARS
+from unrender.verify import GRAMMARS, Verdict, verify
 
 TRIMS = beside(__file__, "trims.jinja")
 Break = Callable[[Format], Format]

@@ -12,10 +12,9 @@ from unit.verify.conftest import SOURCE, sound
 
 from unrender import ChatTemplate, TemplateError
 from unrender.format import CallSyntax
-from unrender.verify import Verdict, check, verify
-from unrender.verify.axes import AXES
-from unrender.verify.check import verify_format
+from unrender.verify import CHECKS, Verdict, verify, verify_format
 from unrender.verify.hostile import structured_results
+from unrender.verify.renditions import AXES
 
 IDS = ('<call name="', '<call id="\' ~ call.id ~ \'" name="')
 AFTER_AXES = [
@@ -77,7 +76,7 @@ def test_checks_can_be_made_one_by_one():
     assert alone.capability == "content"
     assert alone.verdict is Verdict.PASSED
     assert report.history == ()
-    assert set(AXES) < set(check.CHECKS)
+    assert set(AXES) < set(CHECKS)
 
 
 def found(report, capability):
@@ -93,7 +92,7 @@ def test_so_many_answers_are_made_for_each_axis(axis):
 @pytest.fixture
 def no_grammars(monkeypatch):
     """Skip the grammar checks, which are the slowest."""
-    monkeypatch.setattr(check, "check_grammars", lambda candidate, seed: iter(()))
+    monkeypatch.setattr("unrender.verify.check_grammars", lambda candidate, seed: iter(()))
 
 
 @pytest.mark.slow

@@ -6,9 +6,8 @@ from cases import beside, cases
 
 from unrender import ChatTemplate
 from unrender.conversation.messages import Said
-from unrender.proof.cut import CutOut
-from unrender.verify.axes import proof_answer
-from unrender.verify.renditions import Candidate
+from unrender.proof import CutOut
+from unrender.verify.renditions import Candidate, proof_answer
 from unrender.verify.response_templates import show_closing
 
 TEMPLATE = beside(__file__, "template.jinja")

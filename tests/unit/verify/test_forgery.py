@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate
-from unrender.verify.forgery import KINDS, forgeries, kinds_with
+from unrender.verify.hostile import TEXT_KINDS, forgeries, kinds_with
 from unrender.verify.verdicts import Report
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
-ALL = [kind for kind in KINDS.values() if kind != "document"]
+ALL = [kind for kind in TEXT_KINDS.values() if kind != "document"]
 
 
 def forged(source: str) -> tuple[list[str], list[str]]:
@@ -37,15 +37,16 @@ def test_a_template_may_escape_markers():
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("source", "kinds"),
     [
-        "{% for m in messages %}{{ m.role | upper }}: {{ m.content }}\n{% endfor %}ASSISTANT: ",
-        "{{ raise_exception('no') }}",
+        ("{% for m in messages %}{{ m.role | upper }}: {{ m.content }}\n{% endfor %}ASSISTANT: ", ALL),
+        ("{% for m in messages %}{{ m.content }}\n{% endfor %}", []),
+        ("{{ raise_exception('no') }}", []),
     ],
 )
-def test_nothing_is_forged_without_markers(source):
-    """Words such as `USER:` are no markers, and a template may reject every conversation."""
-    assert forged(source) == ([], [])
+def test_words_are_forged_in_text_but_not_in_ids(source, kinds):
+    """Words such as `USER:` have other ids in a message. Without markers, or if the template rejects the conversation, nothing is forged."""
+    assert forged(source) == (kinds, [])
 
 
 def test_a_report_sums_up_its_forgeries():

@@ -9,7 +9,7 @@ from unit.verify.conftest import sound
 from unit.verify.test_verify import template_named
 
 from unrender import Turn
-from unrender.verify.liberties import unwritten
+from unrender.verify.grammars import unwritten
 from unrender.verify.renditions import Candidate
 
 CALL = '<call name="find_place">{"text": "Rome"}</call>'

@@ -10,8 +10,7 @@ from unit.verify.conftest import SOURCE
 
 from unrender import ChatTemplate, Turn
 from unrender.errors import ExtendError
-from unrender.verify import Verdict
-from unrender.verify.next_turns import check_append_only, check_next_turns
+from unrender.verify import Verdict, check_append_only, check_next_turns
 
 TAKES_TOOLS = "{%- if tools %}{{ '<|tools|>' ~ tools | tojson }}{% endif %}" + SOURCE
 FORGETFUL = SOURCE.replace("if message.reasoning_content", "if message.reasoning_content and loop.last")

@@ -14,8 +14,7 @@ from engines import installed
 from unrender import ChatTemplate
 from unrender.errors import FormatWarning
 from unrender.format import CallSyntax
-from unrender.verify import Verdict, verify
-from unrender.verify.check import verify_quickly
+from unrender.verify import Verdict, verify, verify_quickly
 from unrender.verify.verdicts import Counterexample, diff
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -66,7 +65,7 @@ def test_a_quick_report_is_kept(tmp_path, monkeypatch):
         asked.append(template)
         return verify(template, **options)
 
-    monkeypatch.setattr("unrender.verify.check.verify", recorded)
+    monkeypatch.setattr("unrender.verify.verify", recorded)
     report = verify_quickly(template)
 
     assert {"content", "message shapes"} <= {finding.capability for finding in report.findings}

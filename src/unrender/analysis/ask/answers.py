@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender.analysis.ask.probes import (
+from unrender.analysis.ask import (
     ALONE,
     CONTENT,
     CONTENT2,
@@ -38,8 +38,8 @@ from unrender.analysis.ask.probes import (
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.format import Format, ToolMode
 from unrender.limits import MAX_LISTED
-from unrender.messages.wire import Request
-from unrender.proof.cut import CutOut, cut_out
+from unrender.messages import Request
+from unrender.proof import CutOut, cut_out
 from unrender.proof.split import is_tag, openers_of
 
 Body = Callable[[str | None], str | None]

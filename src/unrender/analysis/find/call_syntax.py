@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from unrender.analysis.ask import CONTENT, EOS, IDS, NAMES, REASONING, Spent, make_calls
 from unrender.analysis.ask.answers import Answers, WrittenCall
-from unrender.analysis.ask.probes import CONTENT, EOS, IDS, NAMES, REASONING, Spent, make_calls
 from unrender.analysis.find import skeletons
 from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.find.reasoning import ReasoningFinding
@@ -22,8 +22,7 @@ from unrender.analysis.find.turn_frame import TurnFrame, until_sentinel
 from unrender.answer.build import calls_in_syntax
 from unrender.answer.encode import encode_arguments
 from unrender.conversation.messages import SaidCall
-from unrender.format import CallSyntax, Content, Format, Slot, ToolMode
-from unrender.format.tokens import lexemes
+from unrender.format import CallSyntax, Content, Format, Slot, ToolMode, lexemes
 from unrender.proof.split import Solution, common_suffix, is_tag, solve, split_last_tag, tags_of
 
 NOT_RENDERED = "tool calls are not rendered"

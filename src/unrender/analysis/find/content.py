@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from unrender.analysis.ask import CONTENT, EOS, NAMES, NUMBERS, REASONING, carries_needle
 from unrender.analysis.ask.answers import Answers, Turns
-from unrender.analysis.ask.probes import CONTENT, EOS, NAMES, NUMBERS, REASONING, carries_needle
 from unrender.analysis.find.reasoning import Openings, ReasoningFinding
 from unrender.analysis.find.turn_frame import TurnFrame, end_in_history, tail_of
-from unrender.format import Content, ContentMode, Spelling
-from unrender.format.tokens import lexemes
+from unrender.format import Content, ContentMode, Spelling, lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, is_word, tags_of
 
 

@@ -15,11 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from unrender.analysis.ask import CONTENT, CONTENT2, NAMES, REASONING, REASONING_WORD
 from unrender.analysis.ask.answers import Answers
-from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING, REASONING_WORD
 from unrender.analysis.find.turn_frame import TurnFrame, tail_of
-from unrender.format import Reasoning, ReasoningMode
-from unrender.format.tokens import lexemes
+from unrender.format import Reasoning, ReasoningMode, lexemes
 from unrender.proof.split import closers_of, common_prefix, common_suffix, is_tag, openers_of, tags_of
 
 UNSEEN_JOINT = "\n\n"

@@ -18,11 +18,10 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from unrender.analysis.ask.probes import NAMES, Spent
+from unrender.analysis.ask import NAMES, Spent
 from unrender.conversation.messages import SaidCall
-from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Part, Skeleton, Slot, ToolMode, lexemes
 from unrender.format.parts import text_of
-from unrender.format.tokens import lexemes
 from unrender.limits import MAX_MARKER, MAX_PLACES
 from unrender.proof.split import common_prefix, common_suffix, is_tag
 

@@ -17,7 +17,7 @@ from itertools import product
 from os.path import commonprefix
 
 from unrender.cache import SHARED, bytes_of
-from unrender.conversation.capabilities import shape_context
+from unrender.conversation import shape_context
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.conversation.next_turn.stubs import (
     NEEDLE,
@@ -42,7 +42,7 @@ from unrender.errors import RequestError, TemplateError
 from unrender.format import Format, ReasoningMode
 from unrender.json_values import content_key
 from unrender.limits import MAX_SLOW_RENDERINGS
-from unrender.machine.ids import id_maker, numbered_id
+from unrender.machine import id_maker, numbered_id
 from unrender.rendering.cost import now
 
 _TOOL = {

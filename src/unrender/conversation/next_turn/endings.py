@@ -29,9 +29,9 @@ from unrender.conversation.next_turn.stubs import (
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.format import Format
-from unrender.machine.ids import id_maker
-from unrender.machine.past import Span
-from unrender.messages.wire import Message, ToolCall
+from unrender.machine import id_maker
+from unrender.machine.frames import Span
+from unrender.messages import Message, ToolCall
 from unrender.nodes import Role
 from unrender.prompt import Piece, PieceKind
 from unrender.turn import ParsedAnswer, Turn, Unfinished

@@ -17,12 +17,12 @@ from typing import Any
 import unrender
 from unrender.explain.nearest import holds_call
 from unrender.gateway.answers.turns import grammar_of
-from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar, Piece
-from unrender.gateway.surfaces.surface import Outcome
+from unrender.gateway.backends import EngineCapabilities, EngineGrammar, OutputPiece
+from unrender.gateway.surfaces import ChoiceOutcome
 from unrender.grammar import Role
 from unrender.limits import MAX_ITEMS, MAX_TEXT
 from unrender.openai import Usage, message_of
-from unrender.parser.broken import breaks
+from unrender.parser import breaks
 from unrender.token_ids import ChunkParser
 from unrender.types import Healing
 
@@ -33,7 +33,7 @@ _AFTER = 64
 _OF_CALLS = (unrender.ToolCallStarted, unrender.ArgumentsText, unrender.ToolCallFinished)
 
 
-class Choice:
+class ChoiceState:
     """State of one choice during generation."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Choice:
         self._heals = 0 if logprobs or turn.is_continuation else heals
         self._broke: tuple[list[unrender.Event], int] | None = None
         """Held events with a broken call, and the number of tokens in the piece that they came from."""
-        self._after: list[Piece] = []
+        self._after: list[OutputPiece] = []
         """The pieces that followed a call that will be healed."""
         self._healing: tuple[Healing, EngineGrammar] | None = None
         """The continuation of the broken call and its grammar."""
@@ -138,7 +138,7 @@ class Choice:
         parser.finish(self.finish_reason)
         return bool(parser.message.tool_calls) or holds_call(self._turn, self.text)
 
-    def feed(self, piece: Piece) -> list[unrender.Event]:
+    def feed(self, piece: OutputPiece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
         if self.broke:
             self._after.append(piece)
@@ -160,7 +160,7 @@ class Choice:
         self._texts.append(piece.text)
         return self._unbroken(self._parsed(piece), piece.tokens)
 
-    def _parsed(self, piece: Piece) -> list[unrender.Event]:
+    def _parsed(self, piece: OutputPiece) -> list[unrender.Event]:
         """Parse a piece. If the piece's special tokens are known, markers in ordinary text are treated as quotations."""
         if piece.special is not None and len(self._texts) == 1 and not self.resumed:
             self._chunks = ChunkParser(self.parser, piece.special)
@@ -257,12 +257,12 @@ class Choice:
         return self.text + "".join(piece.text for piece in self._after)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ChoiceOutcome:
         """Message and finish reason of the choice. Call `finish` before reading it."""
         message: unrender.Message = self.parser.message if self._own is None else message_of(self._own)
         message = replace(message, tool_calls=message.tool_calls[:MAX_ITEMS])
         reason = "stop" if self.stopped_by else self.finish_reason
-        return Outcome(
+        return ChoiceOutcome(
             message=message,
             reason=reason,
             stopped_by=self.stopped_by,

@@ -26,15 +26,16 @@ from weakref import WeakValueDictionary
 from unrender import ChatTemplate, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
 from unrender.conversation.markers import MarkerPolicy
-from unrender.dialects.constraint import ENGINE_OF
+from unrender.dialects import ENGINE_OF
 from unrender.errors import ExtendError, SchemaWarning
-from unrender.gateway.answers.history import History, key_of, read_history
-from unrender.gateway.answers.kept import KeptAnswer, Shelf, weight_of
-from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineGrammar
+from unrender.gateway.answers.kept import History, KeptAnswer, Shelf, read_history, shelf_key, weight_of
+from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
-from unrender.gateway.surfaces.surface import Ask, Outcome
+from unrender.gateway.surfaces import Ask, ChoiceOutcome
 from unrender.grammar import conforms
 from unrender.limits import MAX_ITEMS, MAX_MESSAGES, MAX_STORED
+from unrender.machine import Repairs
+from unrender.turn import Thoughts
 from unrender.types import Healing
 
 _WHOLE = ("structural_tag", "lark")
@@ -66,9 +67,7 @@ Constrain = Literal["always", "required", "never"]
 """Requests that are constrained by a grammar. "always": requests with tools or a response format. If the model may answer in text, the
 grammar is lazy. "required": requests that require a call or a response format.
 """
-Repairs = Literal["format", "offered", "none"]
-"""Damaged calls to repair, as in `Policy`."""
-Calls = Literal["auto", "complete", "streamed"]
+CallDelivery = Literal["auto", "complete", "streamed"]
 """The time at which a call is sent to the client. "complete": once it is complete. "streamed": as it is generated; a broken call remains
 incomplete. "auto": streamed if a grammar or the engine guarantees the call, otherwise complete.
 """
@@ -76,12 +75,10 @@ Extend = Literal["on", "required", "off"]
 """Prompts that extend a stored answer instead of being rendered. "on": every prompt that continues a stored answer. "required": as with
 "on", but a conversation with an answer that can't be continued is rejected.
 """
-Markers = Literal["auto", "keep", "break", "refuse"]
+MarkerTreatment = Literal["auto", "keep", "break", "refuse"]
 """Treatment of the template's markers in messages, results and tools, as in `ChatTemplate.prepare`. "auto": as ordinary tokens if the engine
 accepts token ids, otherwise "break".
 """
-Thoughts = Literal["template", "tool_cycle", "all"]
-"""Reasoning to keep in a prompt although the template would drop it, as in `Turn.next`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +119,7 @@ class Prepared:
     grammar_seconds: float | None = None
     """None if no grammar was needed."""
 
-    def policy(self, engine: EngineCapabilities, calls: Calls, repair: Repairs) -> Policy:
+    def policy(self, engine: EngineCapabilities, calls: CallDelivery, repair: Repairs) -> Policy:
         """Return the policy for parsing the answer."""
         # A call is guaranteed only if the grammar constrains the entire answer. A lazy grammar starts at a trigger. Before that,
         # "<tool_call> is how I call" is text that looks like a call, and a streamed call can't be taken back.
@@ -139,7 +136,7 @@ class Prepared:
         }
         return [name for name, made in promises.items() if made and not self.grammar and not engine.obeys]
 
-    def lacking(self, engine: EngineCapabilities, outcome: Outcome) -> tuple[str, ...]:
+    def lacking(self, engine: EngineCapabilities, outcome: ChoiceOutcome) -> tuple[str, ...]:
         """Return a warning for each requirement that a finished answer violates.
 
         Returns no warnings for a truncated answer, since its finish reason already reports the problem.
@@ -232,7 +229,7 @@ class Workers:
 
 
 @dataclass(kw_only=True)
-class Turns:
+class TurnFactory:
     """Creates the turns of one model.
 
     `variables` are the template's variables for every request. A request's own variables take precedence.
@@ -244,7 +241,7 @@ class Turns:
     tool_format: str = "auto"
     extend: Extend = "on"
     thoughts: Thoughts = "tool_cycle"
-    markers: Markers = "auto"
+    markers: MarkerTreatment = "auto"
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Part of the key under which answers are stored. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
@@ -293,7 +290,7 @@ class Turns:
             grammar_seconds=time.monotonic() - rendered,
         )
 
-    def keep(self, prepared: Prepared, text: str, outcome: Outcome, shelf: Shelf, id: str = "") -> None:
+    def keep(self, prepared: Prepared, text: str, outcome: ChoiceOutcome, shelf: Shelf, id: str = "") -> None:
         """Store a finished answer for the next request of its conversation, unless the client received different text.
 
         `id` is the id of the completion.
@@ -312,7 +309,7 @@ class Turns:
         """Return the turn and the origin of its prompt. If the conversation continues a stored answer, the prompt extends that answer."""
         if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
             return self._rendered(ask, engine), Origin(reason="off")
-        key = key_of(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
+        key = shelf_key(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
         if history is None and not ask.continues:  # rendering reports the invalid messages
             return self._rendered(ask, engine), Origin()

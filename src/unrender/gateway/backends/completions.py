@@ -7,8 +7,16 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, score, scored_item
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
+from unrender.gateway.backends.connection import (
+    Connection,
+    EngineObject,
+    HttpEngine,
+    LineReader,
+    event_data,
+    score,
+    scored_item,
+)
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
 
@@ -48,10 +56,10 @@ class Completions(HttpEngine):
         """Features of every engine with this API."""
         return EngineCapabilities(logprobs=True, sampling=self.sampling)
 
-    def _reader(self, job: Job) -> Reader:
-        def read(line: bytes) -> tuple[list[Piece], bool]:
+    def _reader(self, job: Job) -> LineReader:
+        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
             # The usage follows the piece with the finish reason, so the stream ends only with `[DONE]`.
-            data = event(line, self._where)
+            data = event_data(line, self._where)
             return ([], True) if data is None else (self._pieces(data, job.logprobs), False)
 
         return read
@@ -73,7 +81,7 @@ class Completions(HttpEngine):
             body["logprobs"] = job.logprobs
         return body
 
-    def _pieces(self, data: Said, top: int | None) -> list[Piece]:
+    def _pieces(self, data: EngineObject, top: int | None) -> list[OutputPiece]:
         found = []
         for choice in data.listed("choices"):
             if choice.get("finish_reason") == "abort":
@@ -85,7 +93,7 @@ class Completions(HttpEngine):
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
             prompt, finish = choice.ids("prompt_token_ids"), choice.ending("finish_reason")
             found.append(
-                Piece(text, tokens, finish, None, logprobs, ids=tuple(ids or ()), prompt_ids=tuple(prompt or ()))
+                OutputPiece(text, tokens, finish, None, logprobs, ids=tuple(ids or ()), prompt_ids=tuple(prompt or ()))
             )
         if isinstance(data.get("usage"), dict):
             usage = Usage(
@@ -93,10 +101,10 @@ class Completions(HttpEngine):
                 completion_tokens=data.number("usage", "completion_tokens"),
                 cached_tokens=data.number("usage", "prompt_tokens_details", "cached_tokens"),
             )
-            found.append(Piece("", 0, None, usage))
+            found.append(OutputPiece("", 0, None, usage))
         return found
 
-    async def chat(self, request: Mapping[str, Any]) -> Said:
+    async def chat(self, request: Mapping[str, Any]) -> EngineObject:
         """Return the answer of the engine's own Chat Completions endpoint."""
         return await super().chat({"model": await self._name(), **request})
 
@@ -113,7 +121,7 @@ class Completions(HttpEngine):
 
     async def _learn(self) -> None:
         """Query the model's name and context. Raises `EngineError` if there is no name."""
-        nothing = Said({}, self._where)
+        nothing = EngineObject({}, self._where)
         try:
             listed = (await self._query("/v1/models")).listed("data") or [nothing]
         # Ignore the error if the settings contain the model's name, since a server without this path may still complete text.
@@ -177,7 +185,7 @@ class VLLM(Completions):
             super().capabilities, dialect="structural_tag", images="shown", token_ids=True, takes_ids="always"
         )
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
         if not job.turn.media and not await self._ids_taken():
             async with aclosing(super().generate(job)) as pieces:
@@ -253,7 +261,7 @@ class VLLM(Completions):
         ids = (await self._query(_TOKENIZE, {"model": name, **request})).get("tokens")
         return (await self._query("/detokenize", {"model": name, "tokens": ids})).text("prompt") or None
 
-    async def _tokenized(self, text: str) -> Said:
+    async def _tokenized(self, text: str) -> EngineObject:
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
         return await self._query(_TOKENIZE, body)
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from unrender.gateway.backends.backend import EngineError, Job, Piece, scored
+from unrender.gateway.backends import EngineError, Job, OutputPiece, scored
 from unrender.limits import MAX_LINE
 
 SHOWN = 300
@@ -30,7 +30,7 @@ _WAIT = re.compile(r"[0-9A-Za-z,: ]{1,40}")
 _BYTE_ORDER_MARK = "\ufeff".encode()
 """Bytes that may precede the first event of a stream."""
 _FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
-"""Finish reasons of engines, as in `Piece.finish`. All others are "stop"."""
+"""Finish reasons of engines, as in `OutputPiece.finish`. All others are "stop"."""
 _decode = json.JSONDecoder().raw_decode
 _KEPT = 4.0
 """Seconds for which an unused connection is kept. llama-server and vLLM close connections after 5 seconds."""
@@ -42,7 +42,7 @@ _PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=10)
 """Timeout for requests that generate answers. `idle_timeout` limits their silence."""
 
 
-Reader = Callable[[bytes], tuple[list[Piece], bool]]
+LineReader = Callable[[bytes], tuple[list[OutputPiece], bool]]
 """Function that returns the pieces in a line, and whether the line is the final event."""
 
 
@@ -225,11 +225,11 @@ class HttpEngine:
         """Return the request body for a job."""
         raise NotImplementedError
 
-    def _reader(self, job: Job) -> Reader:
+    def _reader(self, job: Job) -> LineReader:
         """Return a reader for the lines of one answer."""
         raise NotImplementedError
 
-    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the pieces of the engine's answer."""
         body, read = await self._body(job), self._reader(job)
         left: int | None = None
@@ -254,9 +254,9 @@ class HttpEngine:
         if not finished:
             raise EngineError(_CUT, where=self._where, transient=left is None)
 
-    async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> Said:
+    async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> EngineObject:
         """Return the JSON object from a path."""
-        return Said(await self._connection.json(path, body), f"{self._connection.url}{path}")
+        return EngineObject(await self._connection.json(path, body), f"{self._connection.url}{path}")
 
     async def count(self, text: str) -> int | None:  # noqa: ARG002
         """Return the number of tokens in a text, or None if the engine can't count."""
@@ -269,10 +269,10 @@ class HttpEngine:
         """
         return None
 
-    async def chat(self, request: Mapping[str, Any]) -> Said:
+    async def chat(self, request: Mapping[str, Any]) -> EngineObject:
         """Return the answer of the engine's own Chat Completions endpoint. Raises `EngineError`."""
         path = "/v1/chat/completions"
-        return Said(await self._connection.json(path, request, generates=True), f"{self._connection.url}{path}")
+        return EngineObject(await self._connection.json(path, request, generates=True), f"{self._connection.url}{path}")
 
     async def context(self) -> int | None:
         """Return the context size in tokens, or None if the engine doesn't report it."""
@@ -287,7 +287,7 @@ class HttpEngine:
         await self._connection.close()
 
 
-class Said(dict[str, Any]):
+class EngineObject(dict[str, Any]):
     """A JSON object from an engine, whose fields may have any type.
 
     Raises `EngineError` if the value is not an object, or reports an error.
@@ -310,14 +310,14 @@ class Said(dict[str, Any]):
             raise EngineError(f"{name}: expected text, found {type(text).__name__}", where=self._where)
         return text or ""
 
-    def listed(self, name: str) -> list[Said]:
+    def listed(self, name: str) -> list[EngineObject]:
         """Return the objects in the list field `name`, or an empty list if it is absent. Raises `EngineError` if the field has another
         type.
         """
         found = self.get(name)
         if found is not None and not isinstance(found, list):
             raise EngineError(f"{name}: expected a list of objects, found {type(found).__name__}", where=self._where)
-        return [Said(item, self._where) for item in found or ()]
+        return [EngineObject(item, self._where) for item in found or ()]
 
     def number(self, *names: str) -> int:
         """Return the number at a path of names in nested objects, or 0 if it is absent or invalid."""
@@ -342,7 +342,7 @@ class Said(dict[str, Any]):
         return found
 
     def ending(self, name: str) -> str | None:
-        """Return the finish reason in the field `name`, as in `Piece.finish`; None before the end."""
+        """Return the finish reason in the field `name`, as in `OutputPiece.finish`; None before the end."""
         reason = self.text(name)
         return _FINISHES.get(reason, "stop") if reason else None
 
@@ -358,7 +358,7 @@ def parsed(data: bytes, where: str) -> Any:
         raise EngineError(f"expected JSON, found {len(data)} bytes of something else", where=where) from error
 
 
-def event(line: bytes, where: str) -> Said | None:
+def event_data(line: bytes, where: str) -> EngineObject | None:
     """Return the JSON in a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
 
     Raises `EngineError` if the data is not an object or reports an error.
@@ -367,10 +367,10 @@ def event(line: bytes, where: str) -> Said | None:
         if line.startswith(b"error:"):  # llama-server's form
             raise EngineError(_reason(line[6:]), where=where)
         # Skip lines without data, such as `: ping` and `event: message`.
-        return Said({}, where)
+        return EngineObject({}, where)
     # "data:{…}" and "data: {…}" are equivalent, and engines use both.
     data = line[5:].strip()
-    return None if data == b"[DONE]" else Said(parsed(data, where), where)
+    return None if data == b"[DONE]" else EngineObject(parsed(data, where), where)
 
 
 def _reason(data: bytes) -> str:

@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from unrender import TemplateError
-from unrender.gateway.backends.backend import IMAGE, EngineCapabilities, EngineError, Job, Piece, free_cores
-from unrender.gateway.backends.connection import Connection, HttpEngine, Reader, Said, event, parsed, scored_item
+from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineError, Job, OutputPiece, free_cores
+from unrender.gateway.backends.connection import (
+    Connection,
+    EngineObject,
+    HttpEngine,
+    LineReader,
+    event_data,
+    parsed,
+    scored_item,
+)
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
@@ -75,7 +83,7 @@ class LlamaServer(HttpEngine):
             images="marked",
         )
 
-    def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+    def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Return the engine's output. If the client wants token ids, a prompt reuses the exact ids that were sampled before."""
         generate = super().generate
         return self._prompt_ids.generated(job, generate) if job.wants_ids else generate(job)
@@ -103,14 +111,14 @@ class LlamaServer(HttpEngine):
         """Return the context size of one slot."""
         return (await self._query("/props")).number("default_generation_settings", "n_ctx") or None
 
-    def _reader(self, job: Job) -> Reader:
-        def read(line: bytes) -> tuple[list[Piece], bool]:
-            data = event(line, self._where)
+    def _reader(self, job: Job) -> LineReader:
+        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
+            data = event_data(line, self._where)
             return ([self._piece(data, job.logprobs)], bool(data.get("stop"))) if data else ([], False)
 
         return read
 
-    def _piece(self, data: Said, top: int | None) -> Piece:
+    def _piece(self, data: EngineObject, top: int | None) -> OutputPiece:
         text = data.text("content")
         logprobs: tuple[dict[str, Any], ...] = ()
         if top is not None:
@@ -118,13 +126,15 @@ class LlamaServer(HttpEngine):
             logprobs = tuple([token for item in listed for token in _token(item, top)])
         if not data.get("stop"):
             ids = data.ids("tokens")
-            return Piece(text, int(bool(text)) if ids is None else len(ids), None, None, logprobs, ids=tuple(ids or ()))
+            return OutputPiece(
+                text, int(bool(text)) if ids is None else len(ids), None, None, logprobs, ids=tuple(ids or ())
+            )
         usage = Usage(
             prompt_tokens=data.number("tokens_evaluated"),
             completion_tokens=data.number("tokens_predicted"),
             cached_tokens=data.number("timings", "cache_n"),
         )
-        return Piece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)
+        return OutputPiece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)
 
     async def _prompt(self, prompt: str) -> str:
         """Return a prompt without the BOS token, which the engine adds itself."""
@@ -184,7 +194,7 @@ class LlamaServer(HttpEngine):
         return body
 
 
-def _token(item: Said, top: int) -> list[dict[str, Any]]:
+def _token(item: EngineObject, top: int) -> list[dict[str, Any]]:
     others = item.listed("top_logprobs")[:top]
     return [
         token | {"top_logprobs": [one for other in others for one in scored_item(other)]} for token in scored_item(item)
@@ -243,16 +253,16 @@ class Ollama(HttpEngine):
         """Features of Ollama, without grammars."""
         return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
-    def _reader(self, _: Job) -> Reader:
-        def read(line: bytes) -> tuple[list[Piece], bool]:
+    def _reader(self, _: Job) -> LineReader:
+        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
             if not line.strip():
                 return [], False
-            data = Said(parsed(line, self._where), self._where)
+            data = EngineObject(parsed(line, self._where), self._where)
             text = data.text("response")
             if not data.get("done"):
-                return [Piece(text)], False
+                return [OutputPiece(text)], False
             usage = Usage(prompt_tokens=data.number("prompt_eval_count"), completion_tokens=data.number("eval_count"))
-            return [Piece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)], True
+            return [OutputPiece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)], True
 
         return read
 

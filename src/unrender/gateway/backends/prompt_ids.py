@@ -20,7 +20,7 @@ from hashlib import blake2b
 from itertools import accumulate
 
 from unrender import Turn
-from unrender.gateway.backends.backend import EngineError, Job, Piece
+from unrender.gateway.backends import EngineError, Job, OutputPiece
 from unrender.limits import MAX_FILE
 
 _SIZE = 4
@@ -53,8 +53,8 @@ class PromptIds:
         """Id of each text that is a single token; None for a text of several tokens."""
 
     async def generated(
-        self, job: Job, generate: Callable[[Job], AsyncGenerator[Piece, None]]
-    ) -> AsyncGenerator[Piece, None]:
+        self, job: Job, generate: Callable[[Job], AsyncGenerator[OutputPiece, None]]
+    ) -> AsyncGenerator[OutputPiece, None]:
         """Yield the pieces of `generate` for a job whose prompt is given as ids. The ids of a finished answer are stored.
 
         Raises `EngineError` if the client asks for ids, and the engine returns none.

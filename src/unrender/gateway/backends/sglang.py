@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import SHOWN, Connection, HttpEngine, Reader, Said, event, score
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
+from unrender.gateway.backends.connection import (
+    SHOWN,
+    Connection,
+    EngineObject,
+    HttpEngine,
+    LineReader,
+    event_data,
+    score,
+)
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
 
@@ -35,16 +43,16 @@ class SGLang(HttpEngine):
             dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown", takes_ids="text"
         )
 
-    def _reader(self, job: Job) -> Reader:
+    def _reader(self, job: Job) -> LineReader:
         tokens = length = 0
         told = _Told(job.logprobs, cumulative=not self._incremental)
 
-        def read(line: bytes) -> tuple[list[Piece], bool]:
+        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
             nonlocal tokens, length
-            data = event(line, self._where)
+            data = event_data(line, self._where)
             if not data:
                 return [], False
-            meta, text = Said(data.get("meta_info") or {}, "meta_info"), data.text("text")
+            meta, text = EngineObject(data.get("meta_info") or {}, "meta_info"), data.text("text")
             reason = meta.get("finish_reason")
             finish = reason.get("type") if isinstance(reason, dict) else reason
             # Without incremental output, frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
@@ -52,7 +60,7 @@ class SGLang(HttpEngine):
                 text, length = _new(text, length, last=finish is not None)
             before, tokens = tokens, meta.number("completion_tokens")
             if finish in ("abort", "error"):
-                why = Said(reason if isinstance(reason, dict) else {}, self._where)
+                why = EngineObject(reason if isinstance(reason, dict) else {}, self._where)
                 said = why.text("message")[:SHOWN] or "the engine aborted the request"
                 raise EngineError(said, where=self._where, status=why.number("status_code") or None)
             ended = None if finish is None else "length" if finish == "length" else "stop"
@@ -61,7 +69,7 @@ class SGLang(HttpEngine):
                 completion_tokens=tokens,
                 cached_tokens=meta.number("cached_tokens"),
             )
-            piece = Piece(text, max(tokens - before, 0), ended, usage if ended else None, told.new(meta))
+            piece = OutputPiece(text, max(tokens - before, 0), ended, usage if ended else None, told.new(meta))
             return [piece], ended is not None
 
         return read
@@ -91,7 +99,7 @@ class SGLang(HttpEngine):
                 raise
             return None
 
-    async def _tokenized(self, text: str, *, bos: bool = False) -> Said:
+    async def _tokenized(self, text: str, *, bos: bool = False) -> EngineObject:
         return await self._query("/tokenize", {"prompt": text, "add_special_tokens": bos})
 
     async def _tokens_of(self, text: str) -> list[int]:

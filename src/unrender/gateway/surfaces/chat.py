@@ -12,25 +12,25 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import AfterValidator, Field
 
 import unrender
-from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.schema import Object, texts, wrong
-from unrender.gateway.surfaces.surface import (
+from unrender.gateway.failure import Failure, FailureKind
+from unrender.gateway.schema import JsonObject, texts, wrong_field
+from unrender.gateway.surfaces import (
     Api,
     Ask,
+    ChoiceOutcome,
     Choices,
     Effort,
     Head,
     Limit,
     Many,
-    Outcome,
     Sampling,
     Seed,
-    Stop,
+    StopField,
     Surface,
     TopLogprobs,
-    quoted,
+    json_bytes,
 )
-from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_tools
+from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_api_tools
 from unrender.openai import Completion, Delta, Usage, deltas
 
 _COMPLETE = "complete"
@@ -53,7 +53,7 @@ def with_content(message: Any) -> Any:
     return message
 
 
-class StreamOptions(Object):
+class StreamOptions(JsonObject):
     """Stream options."""
 
     include_usage: bool | None = None
@@ -80,7 +80,7 @@ class ChatRequest(Sampling):
     reasoning_effort: Effort | None = None
     continue_final_message: bool | None = None
     n: Choices | None = None
-    stop: Stop | None = None
+    stop: StopField | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Limit | None = None
     max_completion_tokens: Limit | None = None
@@ -98,11 +98,11 @@ def read(body: Any) -> Ask:
     body, previous = _previous(body)
     request = ChatRequest.read(body)
     if request.top_logprobs is not None and not request.logprobs:
-        raise wrong("logprobs", "true when `top_logprobs` is set", request.logprobs, param="top_logprobs")
+        raise wrong_field("logprobs", "true when `top_logprobs` is set", request.logprobs, param="top_logprobs")
     form = request.response_format.get("json_schema") if isinstance(request.response_format, Mapping) else None
     check_strict(form, "response_format.json_schema", param="response_format")
     return request.ask(
-        read_tools(request.tools),
+        read_api_tools(request.tools),
         messages=tuple(map(_message, request.messages)),
         tool_choice=plain_choice(request.tool_choice),
         parallel_tool_calls=request.parallel_tool_calls is not False,
@@ -193,7 +193,7 @@ class ChatSurface(Surface):
             written = [cast(Delta, custom)] if custom else deltas([event])
             return b"".join(frame(self._completion.chunk(index, delta)) for delta in written)
         before, after = self._splice(index, what)
-        return before + quoted(event.text) + after
+        return before + json_bytes(event.text) + after
 
     def _custom(self, index: int, event: unrender.Event) -> dict[str, Any] | None:
         """Return the delta for an event in a custom tool call, or None for any other event."""
@@ -224,7 +224,7 @@ class ChatSurface(Surface):
             found = self._spliced[index, what] = (before, after)
         return found
 
-    def end(self, index: int, outcome: Outcome) -> bytes:
+    def end(self, index: int, outcome: ChoiceOutcome) -> bytes:
         """Return the chunk with the finish reason."""
         self._outcomes[index] = outcome
         chunk: dict[str, Any] = {**self._completion.chunk(index, {}, outcome.finish_reason)}
@@ -261,7 +261,7 @@ class ChatSurface(Surface):
         """Return the ids of the prompt, in the field that vLLM uses."""
         return {"prompt_token_ids": list(next(iter(self._outcomes.values())).prompt_ids)}
 
-    def _ids(self, outcome: Outcome) -> dict[str, Any]:
+    def _ids(self, outcome: ChoiceOutcome) -> dict[str, Any]:
         """Return the sampled ids of a choice, in the field that vLLM uses, and the log probability of each id."""
         ids = {"token_ids": list(outcome.token_ids)}
         scores = {"logprobs": {"content": list(outcome.logprobs), "refusal": None}}
@@ -278,13 +278,13 @@ class ChatSurface(Surface):
 
 
 _TYPES = {
-    Kind.UNAUTHENTICATED: "authentication_error",
-    Kind.FORBIDDEN: "permission_error",
-    Kind.BUSY: "overloaded_error",
-    Kind.LIMITED: "rate_limit_error",
-    Kind.ENGINE: "engine_error",
-    Kind.TIMEOUT: "timeout_error",
-    Kind.INTERNAL: "server_error",
+    FailureKind.UNAUTHENTICATED: "authentication_error",
+    FailureKind.FORBIDDEN: "permission_error",
+    FailureKind.BUSY: "overloaded_error",
+    FailureKind.LIMITED: "rate_limit_error",
+    FailureKind.ENGINE: "engine_error",
+    FailureKind.TIMEOUT: "timeout_error",
+    FailureKind.INTERNAL: "server_error",
 }
 
 

@@ -13,24 +13,24 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 from pydantic_core import from_json
 
-from unrender.gateway.failure import Failure, Kind
-from unrender.gateway.schema import Object, texts, wrong
-from unrender.gateway.surfaces.surface import (
+from unrender.gateway.failure import Failure, FailureKind
+from unrender.gateway.schema import JsonObject, texts, wrong_field
+from unrender.gateway.surfaces import (
     Api,
     Ask,
     BlockSurface,
-    Conversation,
     Effort,
     Head,
     Limit,
     Many,
+    MessageBuilder,
     Sampling,
-    Stop,
+    StopField,
     event,
     image,
-    quoted,
+    json_bytes,
 )
-from unrender.gateway.surfaces.tools import read_tools
+from unrender.gateway.surfaces.tools import read_api_tools
 from unrender.openai import Usage
 
 _BILLING = "x-anthropic-billing-header:"
@@ -42,7 +42,7 @@ _UNTHREADED = "thread_unsupported_request"
 _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"}
 
 
-class Block(Object):
+class Block(JsonObject):
     """A content block of any type, in a client's conversation."""
 
     type: str | None = None
@@ -57,23 +57,23 @@ class Block(Object):
     source: Any = None
 
 
-class _Message(Object):
+class _Message(JsonObject):
     role: Literal["user", "assistant", "system"]
     content: str | list[Block]
 
 
-class _Choice(Object):
+class _Choice(JsonObject):
     type: Literal["auto", "any", "tool", "none"] | None = None
     name: str | None = None
     disable_parallel_tool_use: bool | None = None
 
 
-class _Thinking(Object):
+class _Thinking(JsonObject):
     type: Literal["enabled", "disabled", "adaptive"] | None = None
     budget_tokens: Limit | None = None
 
 
-class _Output(Object):
+class _Output(JsonObject):
     effort: Effort | None = None
     format: Any = None
 
@@ -96,7 +96,7 @@ class CountRequest(Sampling):
     keeps no conversations.
     """
     chat_template_kwargs: dict[str, Any] | None = None
-    stop_sequences: Stop | None = None
+    stop_sequences: StopField | None = None
     metadata: Any = None
     """Identifies the caller for statistics, and doesn't affect the answer."""
 
@@ -112,11 +112,11 @@ def read(body: Any) -> Ask:
     request = MessagesRequest.read(body)
     budget = (request.thinking and request.thinking.budget_tokens) or 0
     if budget >= request.max_tokens:
-        raise wrong("max_tokens", f"more than `thinking.budget_tokens`, {budget}", request.max_tokens)
+        raise wrong_field("max_tokens", f"more than `thinking.budget_tokens`, {budget}", request.max_tokens)
     return _ask(request, limit=request.max_tokens)
 
 
-def read_conversation(body: Any) -> Ask:
+def read_count_request(body: Any) -> Ask:
     """Read a request in which `max_tokens` may be missing, e.g. one that only counts tokens."""
     return _ask(CountRequest.read(body))
 
@@ -124,7 +124,7 @@ def read_conversation(body: Any) -> Ask:
 def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     if request.thread is not None:
         said = "thread: not supported; send the complete conversation"
-        raise Failure(Kind.INVALID, said, param="thread", code=_UNTHREADED)
+        raise Failure(FailureKind.INVALID, said, param="thread", code=_UNTHREADED)
     conversation = _Blocks()
     conversation.read(request)
     choice, thinking = request.tool_choice or _Choice(), request.thinking or _Thinking()
@@ -134,7 +134,7 @@ def _ask(request: CountRequest, limit: int | None = None) -> Ask:
     # Convert `{"type": "tool", "name": "f"}` to OpenAI's format. The name is validated later, when the tools are known.
     named = {"type": "function", "function": {"name": choice.name}}
     return request.ask(
-        read_tools(request.tools),
+        read_api_tools(request.tools),
         conversation.unheeded,
         messages=tuple(conversation.messages),
         tool_choice=named if choice.type == "tool" else _CHOICES.get(choice.type or ""),
@@ -154,7 +154,7 @@ def _response_format(form: Any) -> Any:
     return {"type": "json_schema", "json_schema": {"name": "output", "schema": form.get("schema")}}
 
 
-class _Blocks(Conversation):
+class _Blocks(MessageBuilder):
     """Converts messages with content blocks to messages in OpenAI's format."""
 
     continues = False
@@ -218,7 +218,7 @@ def _text_of(content: str | Sequence[Block], where: str) -> str:
 
 def _text(block: Block, where: str) -> str:
     if block.type != "text" or block.text is None:
-        raise wrong(f"{where}.type", "text, since prompts can only contain text", block.type)
+        raise wrong_field(f"{where}.type", "text, since prompts can only contain text", block.type)
     return block.text
 
 
@@ -261,7 +261,7 @@ class MessagesSurface(BlockSurface):
 
     def _arguments(self, text: str) -> Iterator[bytes]:
         self._texts.append(text)
-        yield self._before + quoted(text) + b"}}\n\n"
+        yield self._before + json_bytes(text) + b"}}\n\n"
 
     def _start(self, kind: str, block: dict[str, Any]) -> Iterator[bytes]:
         yield from self._stop()
@@ -350,15 +350,15 @@ def _values(arguments: str) -> Any:
 
 
 _TYPES = {
-    Kind.UNAUTHENTICATED: "authentication_error",
-    Kind.FORBIDDEN: "permission_error",
-    Kind.NOT_FOUND: "not_found_error",
-    Kind.TOO_LARGE: "request_too_large",
-    Kind.BUSY: "overloaded_error",
-    Kind.LIMITED: "rate_limit_error",
-    Kind.ENGINE: "api_error",
-    Kind.TIMEOUT: "timeout_error",
-    Kind.INTERNAL: "api_error",
+    FailureKind.UNAUTHENTICATED: "authentication_error",
+    FailureKind.FORBIDDEN: "permission_error",
+    FailureKind.NOT_FOUND: "not_found_error",
+    FailureKind.TOO_LARGE: "request_too_large",
+    FailureKind.BUSY: "overloaded_error",
+    FailureKind.LIMITED: "rate_limit_error",
+    FailureKind.ENGINE: "api_error",
+    FailureKind.TIMEOUT: "timeout_error",
+    FailureKind.INTERNAL: "api_error",
 }
 
 
@@ -369,4 +369,4 @@ def refusal(failure: Failure) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": failure.message, **details}}
 
 
-MESSAGES = Api("messages", read, MessagesSurface, refusal, "msg_", {Kind.BUSY: 529}, counts=True)
+MESSAGES = Api("messages", read, MessagesSurface, refusal, "msg_", {FailureKind.BUSY: 529}, counts=True)

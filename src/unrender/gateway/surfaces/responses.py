@@ -14,26 +14,26 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 import unrender
-from unrender.gateway.failure import CONTEXT, Failure, invalid
-from unrender.gateway.schema import Object, texts, wrong
-from unrender.gateway.surfaces.chat import refusal
-from unrender.gateway.surfaces.surface import (
+from unrender.gateway.failure import CONTEXT_LENGTH, Failure, invalid
+from unrender.gateway.schema import JsonObject, texts, wrong_field
+from unrender.gateway.surfaces import (
     Api,
     Ask,
     BlockSurface,
-    Conversation,
+    ChoiceOutcome,
     Effort,
     Head,
     Limit,
     Many,
-    Outcome,
+    MessageBuilder,
     Sampling,
     TopLogprobs,
     event,
     image,
-    quoted,
+    json_bytes,
 )
-from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_tools
+from unrender.gateway.surfaces.chat import refusal
+from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_api_tools
 from unrender.openai import Usage
 
 _ENCRYPTED = "reasoning.encrypted_content"
@@ -42,7 +42,7 @@ _SEALED = "unrender-reasoning:"
 """Prefix of the gateway's own encrypted content. The reasoning follows this prefix in plain text, since the client may read it."""
 
 
-class Item(Object):
+class InputItem(JsonObject):
     """An input item or a content part, of any type."""
 
     type: str | None = None
@@ -60,13 +60,13 @@ class Item(Object):
     image_url: Any = None
 
 
-class _Text(Object):
+class _Text(JsonObject):
     """Text options."""
 
     format: Any = None
 
 
-class _Reasoning(Object):
+class _Reasoning(JsonObject):
     """Reasoning options."""
 
     effort: Effort | None = None
@@ -79,7 +79,7 @@ class ResponsesRequest(Sampling):
 
     neutral: ClassVar = {"truncation": "disabled", "service_tier": "auto"}
 
-    input: str | Annotated[list[Item], Many]
+    input: str | Annotated[list[InputItem], Many]
     instructions: str | None = None
     tools: Annotated[list[dict[str, Any]], Many] | None = None
     tool_choice: Any = None
@@ -110,7 +110,7 @@ def read(body: Any) -> Ask:
     check_strict(text.format, "text.format", param="text.format.schema", code="invalid_json_schema")
     unknown = [f"include ({name:.60})" for name in include if name not in (_ENCRYPTED, _LOGPROBS)]
     return request.ask(
-        read_tools(request.tools),
+        read_api_tools(request.tools),
         (*items.unheeded, *unknown),
         messages=tuple(items.messages),
         tool_choice=plain_choice(request.tool_choice),
@@ -151,13 +151,13 @@ def _echo(request: ResponsesRequest, form: Any, reasoning: _Reasoning) -> dict[s
     }
 
 
-class _Items(Conversation):
+class _Items(MessageBuilder):
     """Converts input items to messages in OpenAI's format.
 
     Consecutive reasoning, text and calls become one assistant message, as templates write it.
     """
 
-    def read(self, instructions: str | None, given: str | Sequence[Item]) -> None:
+    def read(self, instructions: str | None, given: str | Sequence[InputItem]) -> None:
         """Read `instructions` and `input`."""
         if instructions:
             self.add("system", instructions)
@@ -173,9 +173,9 @@ class _Items(Conversation):
             else:
                 self.unheeded.append(f"{where} ({kind:.60})")
 
-    def _message(self, item: Item, where: str) -> None:
+    def _message(self, item: InputItem, where: str) -> None:
         if item.role is None:
-            raise wrong(f"{where}.role", "a role", None)
+            raise wrong_field(f"{where}.role", "a role", None)
         said = _texts(item.content, f"{where}.content", _shown if item.role == "user" else _text)
         if item.role == "assistant":
             self._answer()["content"] += "".join(said)
@@ -188,7 +188,7 @@ class _Items(Conversation):
             self.add("assistant", "")
         return self.messages[-1]
 
-    def _reasoning(self, item: Item, where: str) -> None:
+    def _reasoning(self, item: InputItem, where: str) -> None:
         opaque = item.encrypted_content or ""
         text = opaque.removeprefix(_SEALED)
         if text == opaque:
@@ -200,20 +200,20 @@ class _Items(Conversation):
             answer = self._answer()
             answer["reasoning_content"] = "\n".join(filter(None, (answer.get("reasoning_content"), text)))
 
-    def _call(self, item: Item, where: str) -> None:
+    def _call(self, item: InputItem, where: str) -> None:
         arguments = "{}" if item.arguments is None else item.arguments
         if item.type == "custom_tool_call":
             # The text of a custom call, `ls`, becomes the only argument of a function: `{"input": "ls"}`.
             arguments = custom_arguments("".join(_texts(item.input or "", f"{where}.input")))
         if not item.name:
-            raise wrong(f"{where}.name", "the tool's name", item.name)
+            raise wrong_field(f"{where}.name", "the tool's name", item.name)
         self._answer().setdefault("tool_calls", []).append(self.call(item.call_id, item.name, arguments))
 
-    def _output(self, item: Item, where: str) -> None:
+    def _output(self, item: InputItem, where: str) -> None:
         self.add_result(item.call_id, "\n".join(_texts(item.output, f"{where}.output")))
 
 
-_READERS: Mapping[str, Callable[[_Items, Item, str], None]] = {
+_READERS: Mapping[str, Callable[[_Items, InputItem, str], None]] = {
     "message": _Items._message,
     "reasoning": _Items._reasoning,
     "function_call": _Items._call,
@@ -224,23 +224,23 @@ _READERS: Mapping[str, Callable[[_Items, Item, str], None]] = {
 _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 
 
-def _text(part: Item, where: str) -> str:
+def _text(part: InputItem, where: str) -> str:
     text = part.refusal if part.type == "refusal" else part.text if part.type in _TEXTS else None
     if not isinstance(text, str):
-        raise wrong(f"{where}.type", "text, since prompts can only contain text", part.type)
+        raise wrong_field(f"{where}.type", "text, since prompts can only contain text", part.type)
     return text
 
 
-def _texts(content: Any, where: str, read: Callable[[Item, str], Any] = _text) -> Sequence[Any]:
+def _texts(content: Any, where: str, read: Callable[[InputItem, str], Any] = _text) -> Sequence[Any]:
     """Return the parts of an item's content, which is a string or a list. `read` converts each part of a list."""
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list):
-        raise wrong(where, "text or a list of parts", content)
-    return [read(Item.read(part, f"{where}[{i}]"), f"{where}[{i}]") for i, part in enumerate(content)]
+        raise wrong_field(where, "text or a list of parts", content)
+    return [read(InputItem.read(part, f"{where}[{i}]"), f"{where}[{i}]") for i, part in enumerate(content)]
 
 
-def _shown(part: Item, where: str) -> str | Mapping[str, Any]:
+def _shown(part: InputItem, where: str) -> str | Mapping[str, Any]:
     """Return the text of a part, or the image as a message part."""
     return image(part.image_url) if part.type == "input_image" and part.image_url else _text(part, where)
 
@@ -349,7 +349,7 @@ class ResponsesSurface(BlockSurface):
         before, middle = item.deltas
         # Join the encoded fields and the new values: `…"sequence_number":7,"item_id":…,"delta":"Hi"`, then the log probabilities, if there
         # are any.
-        return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
+        return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, json_bytes(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
         item = self._item
@@ -382,7 +382,7 @@ class ResponsesSurface(BlockSurface):
         if item.body["type"] == "reasoning" and self._ask.echo["sealed"]:
             item.body["encrypted_content"] = _SEALED + text
 
-    def end(self, index: int, outcome: Outcome) -> bytes:
+    def end(self, index: int, outcome: ChoiceOutcome) -> bytes:
         """Return the frames that end the open item."""
         # Set the time here, since the answer is complete, while `finish` still waits for the engine's token count.
         self._completed = int(time.time())
@@ -404,7 +404,10 @@ class ResponsesSurface(BlockSurface):
     def failed(self, failure: Failure) -> bytes:
         """Return the frames for a failed response."""
         # Agents shorten the conversation when they receive this code.
-        error = {"code": CONTEXT if failure.code == CONTEXT else "server_error", "message": failure.message}
+        error = {
+            "code": CONTEXT_LENGTH if failure.code == CONTEXT_LENGTH else "server_error",
+            "message": failure.message,
+        }
         stopped = b"".join(self._stop(complete=False))
         return stopped + self._frame("response.failed", response=self._response("failed") | {"error": error})
 

@@ -21,7 +21,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unrender.gateway.failure import Failure, Kind, invalid
+from unrender.gateway.failure import Failure, FailureKind, invalid
 
 _OFF = "answers are not stored; send the conversation itself"
 _PATIENCE = 5.0
@@ -98,7 +98,7 @@ class Stored:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
             _log.error("the response store is unavailable: %s", error)
-            raise Failure(Kind.BUSY, "the response store is unavailable") from error
+            raise Failure(FailureKind.BUSY, "the response store is unavailable") from error
 
     async def continued(self, body: Any, owner: bytes) -> Any:
         """Return a request whose `input` is the complete conversation.
@@ -125,7 +125,7 @@ class Stored:
         entry = found(previous) if isinstance(previous, str) else None
         if entry is None:
             said = f"previous_response_id: expected the id of a stored response, found {previous!r:.80}"
-            raise Failure(Kind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
+            raise Failure(FailureKind.INVALID, said, param="previous_response_id", code="previous_response_not_found")
         # Take only the items from earlier requests. As in OpenAI's API, `instructions` apply to a single request.
         before = [*entry.given, *entry.response["output"]]
         return {**body, "input": [*before, *_listed(items)]} if isinstance(items, str | list) else body
@@ -178,7 +178,7 @@ class Stored:
         entry = await self._run(lambda: self._found(owner, id)) if self.most else None
         if entry is None:
             why = f"expected the id of a stored response, found {id!r:.80}" if self.most else _OFF
-            raise Failure(Kind.NOT_FOUND, f"response: {why}", param="response_id")
+            raise Failure(FailureKind.NOT_FOUND, f"response: {why}", param="response_id")
         return entry
 
     async def delete(self, owner: bytes, id: str) -> dict[str, Any]:

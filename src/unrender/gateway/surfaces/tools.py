@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from unrender.gateway.failure import Failure, invalid
-from unrender.gateway.schema import Name, Object, wrong
+from unrender.gateway.schema import JsonObject, Name, wrong_field
 
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 _HALF_OPENING = re.compile(r'\s*+(?:\{\s*+(?:"(?:i(?:n(?:p(?:u(?:t(?:"\s*+(?::\s*+)?)?)?)?)?)?)?)?)?')
@@ -35,7 +35,7 @@ class Tools:
     unheeded: list[str] = field(default_factory=list)
 
 
-class _Grammar(Object):
+class _Grammar(JsonObject):
     syntax: Any = None
     definition: str | None = None
 
@@ -45,13 +45,13 @@ class _Format(_Grammar):
     """In Chat Completions, `syntax` and `definition` are inside this object. In Responses, they are next to `type`."""
 
 
-class _Custom(Object):
+class _Custom(JsonObject):
     name: Name
     description: str | None = None
     format: _Format | None = None
 
 
-def read_tools(tools: Sequence[Any] | None) -> Tools:
+def read_api_tools(tools: Sequence[Any] | None) -> Tools:
     """Convert the tools of a request. Raises `Failure` for a tool that is not an object, or whose `type` is not a string."""
     found = Tools()
     for i, tool in enumerate(tools or ()):
@@ -60,7 +60,7 @@ def read_tools(tools: Sequence[Any] | None) -> Tools:
             raise invalid(f"{where}: expected an object, found {type(tool).__name__}", param=where)
         kind = tool.get("type")
         if not isinstance(kind, str | None):
-            raise wrong(f"{where}.type", "a tool type", kind)
+            raise wrong_field(f"{where}.type", "a tool type", kind)
         if kind == "custom" and "input_schema" not in tool:
             custom = _Custom.read(tool.get("custom", tool), where)
             function, unheeded = _of_custom(custom, where)
@@ -98,7 +98,7 @@ def _of_custom(tool: _Custom, where: str) -> tuple[dict[str, Any], list[str]]:
 _Type = Literal["object", "array", "string", "number", "integer", "boolean", "null"]
 
 
-class _Strict(Object):
+class _Strict(JsonObject):
     """A schema marked as strict, with the checks that vendors make: every object is closed."""
 
     type: _Type | list[_Type] | None = None
@@ -136,7 +136,7 @@ def check_strict(form: Any, where: str, name: str = "schema", *, param: str = ""
     try:
         schema = _Strict.read(form[name], place, whole=name != "input_schema")
         if schema.type != "object":
-            raise wrong(f"{place}.type", "'object'", schema.type)
+            raise wrong_field(f"{place}.type", "'object'", schema.type)
     except Failure as failure:
         raise invalid(failure.message, param=param or place, code=code) from None
 

@@ -10,23 +10,22 @@ from dataclasses import dataclass, replace
 from html import unescape
 from typing import assert_never
 
-from unrender.answer.nodes import Marker
+from unrender.answer import Marker
 from unrender.format import Slot, Strings, Typing
 from unrender.limits import MAX_NAME
-from unrender.machine.calls.cursor import NAME_END, Cursor, Steps
+from unrender.machine.calls import NAME_END, Cursor, Steps
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import shared_length
 from unrender.machine.interpreter import OR
 from unrender.nodes import Role
+from unrender.values import Scanner
 from unrender.values.coercion import STRING, agreed
-from unrender.values.declared import NOT_HERE, odd_names
 from unrender.values.doubts import CDATA_END, CDATA_START, Doubts, leaves_open
-from unrender.values.finder import SPACE, Finder, end_of
+from unrender.values.finder import NOT_HERE, SPACE, Finder, end_of, odd_names
 from unrender.values.json_text import escape
 from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.notations import notation_of
 from unrender.values.raw import CodeValueScanner, RawScanner, XmlScanner
-from unrender.values.resumable import Scanner
 from unrender.values.scanner import LiteralScanner, QuotedScanner
 from unrender.values.unmarked_ends import Follow
 

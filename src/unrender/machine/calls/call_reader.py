@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.answer.literals import without_fences
-from unrender.answer.nodes import Element, Marker, literal_of
+from unrender.answer import Element, Marker, literal_of, without_fences
 from unrender.answer.views import CallView
 from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_NAME, MAX_WORD
@@ -26,13 +25,13 @@ from unrender.machine.call_events import (
     start_call,
     unquote,
 )
-from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Failed, Left, Steps
+from unrender.machine.calls import ONE_OF_THE_TOOLS, Failed, Left, Steps
 from unrender.machine.calls.damaged import behind_words, first_word, tool_named
 from unrender.machine.calls.tail import Addresses, TailReader
+from unrender.machine.frames import Restart
 from unrender.machine.instructions import tool_at
 from unrender.machine.interpreter import OR, Machine
 from unrender.machine.quotation import Quotation, going_on
-from unrender.machine.restart import Restart
 from unrender.nodes import Role
 from unrender.values.finder import SPACE, Finder, end_of
 
@@ -65,7 +64,7 @@ class ReadCalls:
             before, machine.restart = machine.restart, None
             if self.view.calls.alone and isinstance(left, Failed):
                 # The text is read as if it hadn't been tried. Reports name only what the format itself expects.
-                machine.wanted = before.state["wanted"]
+                machine.wanted = before.wanted
                 machine.failed_at = before.failed_at - machine.base
                 for frame in filter(None, (machine.left, *machine.frames[-1:])):
                     frame.call = before.frames[-1].call if before.frames else None

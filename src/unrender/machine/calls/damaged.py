@@ -10,16 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from unrender.answer.literals import is_distinctive, without_fences
-from unrender.answer.nodes import Element, Elements, Marker, literal_of
+from unrender.answer import Element, Elements, Marker, is_distinctive, literal_of, without_fences
 from unrender.answer.views import ATTRIBUTE, MARKER_WORDS, CallView
 from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_WORD
+from unrender.machine import Malformed
 from unrender.machine.call_events import NAMESPACE, glued, name_call
-from unrender.machine.calls.cursor import NAME_END, Left
+from unrender.machine.calls import NAME_END, Left
 from unrender.machine.calls.envelope import ObjectReader
-from unrender.machine.events import Malformed
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import SPACE, end_of

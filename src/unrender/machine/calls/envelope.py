@@ -16,15 +16,15 @@ from typing import NoReturn
 from unrender.format import Envelope, Slot
 from unrender.limits import MAX_NAME
 from unrender.machine.call_events import commit, name_meant, start_call, unoffered
+from unrender.machine.calls import ONE_OF_THE_TOOLS, Steps
 from unrender.machine.calls.arguments import ArgumentReader
-from unrender.machine.calls.cursor import ONE_OF_THE_TOOLS, Steps
 from unrender.machine.frames import CallState
+from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
-from unrender.values.declared import NOT_HERE, odd_names
-from unrender.values.finder import Finder
+from unrender.values import DONE, FAILED, MORE
+from unrender.values.finder import NOT_HERE, Finder, odd_names
 from unrender.values.json_text import duplicate_key
-from unrender.values.resumable import DONE, FAILED, MORE
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
 # Accept single quotes too, because some models write Python: `{'name': 'f'}`.
@@ -97,10 +97,12 @@ class ObjectReader(ArgumentReader):
         """Read the fields of an object up to its end, and return the last key. Unless `path` is empty, the brace is consumed too."""
         machine, key = self.machine, ""
         while True:
-            yield from self.space()
+            while take_space(machine):
+                yield
             if not machine.buffer.startswith("}", machine.at):
                 key = yield from self._field(fields, path)
-                yield from self.space()
+                while take_space(machine):
+                    yield
             if machine.buffer.startswith("}", machine.at):
                 machine.take(Role.MARKER, machine.at + len(path[:1]))
                 return key
@@ -130,9 +132,11 @@ class ObjectReader(ArgumentReader):
             if not shown and not self._may_precede_name(fields, here):
                 self.lack("the tool's name")
             machine.take(Role.MARKER, end)
-        yield from self.space()
+        while take_space(machine):
+            yield
         self._punctuation(":")
-        yield from self.space()
+        while take_space(machine):
+            yield
         yield from self._value_of(fields, here, skips=skips)
         return key
 
@@ -158,15 +162,15 @@ class ObjectReader(ArgumentReader):
             text = _STRING.match(buffer, at, at + MAX_NAME)
             if text:
                 return _unquote(text.group()), text.end()
-            yield from self._unfinished(wanted)
+            self._require_string(wanted)
+            yield
 
-    def _unfinished(self, wanted: str) -> Steps[None]:
-        """Suspend if the text may still become a short string. Otherwise, fail."""
+    def _require_string(self, wanted: str) -> None:
+        """Fail if the text can't become a short string."""
         machine = self.machine
         head = machine.buffer[machine.at : machine.at + 1]
         begun = head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME
         if begun and not machine.final:
-            yield
             return
         # If the output ends in a key after the tool name, the call is cut off.
         if begun and machine.current.name:
@@ -254,10 +258,9 @@ class ObjectReader(ArgumentReader):
             # The id may be incomplete: `"id": 12` may become `"id": 123`.
             if found and (found.end() < len(machine.buffer) or machine.final):
                 break
-            if found:
-                yield
-            else:
-                yield from self._unfinished("the call's id")
+            if not found:
+                self._require_string("the call's id")
+            yield
         machine.current.id = _unquote(found.group())
         self.ids.add(path)
         machine.take(Role.ID, found.end())

@@ -21,24 +21,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.answer.nodes import Marker, literal_of
+from unrender.answer import Marker, literal_of
 from unrender.answer.views import MARKER_WORDS, CallView
 from unrender.errors import ParseError
 from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_LISTED, MAX_WORD
+from unrender.machine import CallIds, Malformed, numbered_id
+from unrender.machine.calls import Left, Steps
 from unrender.machine.calls.arguments import key_text
-from unrender.machine.calls.cursor import Left, Steps
 from unrender.machine.calls.damaged import LAST_LETTERS, TAG_WORD, DamagedReader, behind_words
-from unrender.machine.events import Malformed
-from unrender.machine.frames import CallState
-from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.frames import CallState, relabel
 from unrender.machine.interpreter import Machine
-from unrender.machine.past import relabel
-from unrender.messages.wire import Request
+from unrender.messages import Request
 from unrender.nodes import Role
+from unrender.values import DONE
 from unrender.values.coercion import coerce
 from unrender.values.finder import end_of
-from unrender.values.resumable import DONE
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
 _JSON_PART = re.compile(r'"(?:[^"\\]|\\.)*"|["{}\[\]<]|[^\W\d][\w.-]*', re.DOTALL)

@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from unrender.answer.literals import is_distinctive
+from unrender.answer import is_distinctive
 from unrender.answer.views import BACKQUOTES
 from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT, MAX_WORDS
+from unrender.machine import Malformed
 from unrender.machine.call_events import (
     ABANDONED,
     begin_call,
@@ -27,15 +28,14 @@ from unrender.machine.call_events import (
     seal,
     unquote,
 )
-from unrender.machine.calls.cursor import Steps
+from unrender.machine.calls import Steps
 from unrender.machine.calls.envelope import ObjectReader
 from unrender.machine.calls.mending import mend
-from unrender.machine.events import Malformed
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import shared_length, tool_at, undecided
 from unrender.machine.interpreter import OR
 from unrender.machine.quotation import Quotation, going_on
-from unrender.messages.wire import CallStatus
+from unrender.messages import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import SPACE, end_of
 
@@ -393,6 +393,7 @@ class TailReader(ObjectReader):
         machine.take(Role.MARKER, end)
         machine.take(Role.LAYOUT, after)
         machine.separated = machine.position
+        machine.listed = -1 if call_failed(machine) else machine.position
         return self._to_next_call(after, following)
 
     def _to_next_call(self, at: int, mark: str) -> bool | None:

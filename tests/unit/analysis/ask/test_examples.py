@@ -7,9 +7,9 @@ import time
 import pytest
 from rendering_rows import template_of
 
-from unrender.analysis.additions import find_example
+from unrender.analysis.ask import Prober
 from unrender.analysis.ask.discovery import discover
-from unrender.analysis.ask.probes import Prober
+from unrender.analysis.completion import find_example
 
 SOURCE = (
     "{%- if tools -%}<|system|>{{ tools | tojson }}\nEXAMPLE<|end|>{%- endif -%}"

@@ -6,7 +6,7 @@ import pytest
 from rendering_rows import template_of
 
 from unrender.analysis import ReasoningPlace
-from unrender.analysis.ask.probes import (
+from unrender.analysis.ask import (
     BOS,
     CONTENT,
     EOS,

@@ -12,7 +12,7 @@ import pytest
 from engine_server import MAKERS, EngineServer, events
 from serving import HELLO, TOOL, browser, corpus, openai_client, served, template
 
-from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
+from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
 
 TEXTS = ("Hé", "llo ", "😀")
 LAST = {"content": "", "stop": True, "stop_type": "eos", "tokens_evaluated": 7, "tokens_predicted": 3}

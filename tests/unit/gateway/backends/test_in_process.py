@@ -101,13 +101,13 @@ def test_image_for_a_model_without_eyes_is_a_400(model):
     from serving import RED, SHOWING, browser  # noqa: PLC0415
 
     from unrender.gateway import app  # noqa: PLC0415
-    from unrender.gateway.answers.turns import Turns  # noqa: PLC0415
+    from unrender.gateway.answers.turns import TurnFactory  # noqa: PLC0415
 
     image = {"type": "image_url", "image_url": {"url": RED}}
     request = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Red?"}, image]}]}
 
     async def answered():
-        async with browser(app([replace(model, turns=Turns(template=SHOWING))])) as client:
+        async with browser(app([replace(model, turns=TurnFactory(template=SHOWING))])) as client:
             return await client.post("/v1/chat/completions", json=request)
 
     answer = released(model, answered())
@@ -180,7 +180,7 @@ def test_stop_text_ends_the_answer(model):
 
 def test_client_that_goes_frees_the_engine(model):
     """The model stops when the client leaves, and is free for the next answer."""
-    from unrender.gateway.backends.backend import Job  # noqa: PLC0415
+    from unrender.gateway.backends import Job  # noqa: PLC0415
 
     turn = model.turns.template.prepare(HELLO)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engine_server import Scripted
 
-from unrender.gateway.backends.backend import EngineError, Piece
+from unrender.gateway.backends import EngineError, OutputPiece
 from unrender.openai import Usage
 
 from .test_engines import KINDS, ROWS, Kind, job
@@ -52,11 +52,11 @@ def written(name: str, items: list[Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in items) + b"data: [DONE]\n\n"
 
 
-async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) -> list[Piece | EngineError]:
+async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) -> list[OutputPiece | EngineError]:
     """Return the pieces, and the error that ended them."""
     parts = [said[at : at + 50] for at in range(0, len(said), 50)]
     backend = kind.make(Scripted(parts, kind.others if others is None else others))
-    found: list[Piece | EngineError] = []
+    found: list[OutputPiece | EngineError] = []
     try:
         async for piece in backend.generate(job(logprobs=2)):
             found.append(piece)  # noqa: PERF401 - what came before an error counts
@@ -65,7 +65,7 @@ async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) ->
     return found
 
 
-def check_types(found: list[Piece | EngineError]) -> None:
+def check_types(found: list[OutputPiece | EngineError]) -> None:
     """Check the types of all pieces."""
     for item in found:
         if isinstance(item, EngineError):

@@ -52,7 +52,7 @@ def jobs():
     """Return a minimal job, and one with all options."""
     from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where its packages are
 
-    from unrender.gateway.backends.backend import EngineGrammar, Job  # noqa: PLC0415
+    from unrender.gateway.backends import EngineGrammar, Job  # noqa: PLC0415
 
     turn = template().prepare(HELLO, tools=[TOOL], tool_choice="required")
     grammar = EngineGrammar(dialect="structural_tag", text=turn.constraint("xgrammar").grammar)

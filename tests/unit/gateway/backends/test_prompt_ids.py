@@ -12,8 +12,8 @@ import pytest
 from engine_server import MAKERS, EngineServer, character_ids, events
 from serving import HELLO, TOOL, Told, posted, served, template
 
-from unrender.gateway.answers.choice import Choice
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
+from unrender.gateway.answers.choice import ChoiceState
+from unrender.gateway.backends import EngineCapabilities, EngineError, EngineGrammar, Job, OutputPiece, scored
 from unrender.gateway.backends.prompt_ids import PromptIds
 
 PATH = "/inference/v1/generate"
@@ -261,7 +261,7 @@ def _message(parts: Any, **more: Any) -> Any:
     end = frame(SPECIAL[STOP], STOP, "stop")
 
     async def act(backend, _):
-        choice = Choice(TURN)
+        choice = ChoiceState(TURN)
         for piece in await generated(backend, TURN, **more):
             choice.feed(piece)
         choice.finish()
@@ -294,13 +294,15 @@ ENDED = tuple((200_000 + at, text) for at, text in enumerate(("It ", "rains.", S
 def test_a_client_gets_the_ids_that_were_sampled(stream, choices):
     """The ids of prompt and answer have vLLM's names, and each id has its log probability."""
     pieces = [
-        Piece(text, logprobs=(scored(text, -0.5) | {"top_logprobs": []},), ids=(id,), prompt_ids=(1, 2, 3))
+        OutputPiece(text, logprobs=(scored(text, -0.5) | {"top_logprobs": []},), ids=(id,), prompt_ids=(1, 2, 3))
         for id, text in ENDED
     ]
     can = EngineCapabilities(logprobs=True, token_ids=True)
     asked = {"messages": HELLO, "return_token_ids": True, "logprobs": True, "n": choices, "stream": stream}
 
-    answer = posted(served(Told([*pieces, Piece("", 0, "stop")], capabilities=can)), "/v1/chat/completions", json=asked)
+    answer = posted(
+        served(Told([*pieces, OutputPiece("", 0, "stop")], capabilities=can)), "/v1/chat/completions", json=asked
+    )
 
     bodies = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
     ended = [body for body in bodies if body["choices"][0]["finish_reason"]] if stream else [answer.json()]

@@ -9,7 +9,7 @@ import pytest
 import serving
 from serving import CALL, HELLO, TOOL, Told, chunked, corpus, openai_of, posted, served
 
-from unrender.gateway.backends.backend import Piece, Sampler
+from unrender.gateway.backends import OutputPiece, Sampler
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 
@@ -86,7 +86,7 @@ def test_stop_text_ends_the_content():
 
 def test_truncated_call_is_no_call():
     """A call that the limit cuts off is dropped, and the finish reason is `length`."""
-    engine = Told([CALL[:40], Piece("", 0, "length")])
+    engine = Told([CALL[:40], OutputPiece("", 0, "length")])
 
     whole = openai_of(served(engine)).chat.completions.create(model="m", messages=HELLO, tools=[TOOL])
 
@@ -99,7 +99,9 @@ def test_truncated_call_is_no_call():
 def test_logprobs_are_those_of_the_content():
     """Only tokens of the content have log probabilities, streamed or not."""
     tokens = ["<think>", "\n", "Rain", "?", "\n", "</think>", "\n", "It ", "rains", ".", "<|end|>"]
-    pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
+    pieces = [
+        OutputPiece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens
+    ]
     engine = Told(pieces)
 
     whole, streamed = both(served(engine), logprobs=True)
@@ -112,7 +114,7 @@ def test_logprobs_that_come_before_their_text_wait_for_it():
     """Log probabilities of half characters, or of text that an engine holds back, are sent with their text."""
     said = [("", ["\ufffd"]), ("é", ["\ufffd"]), ("", ["It"]), ("I", [" is"]), ("t is", []), ("<|end|>", ["<|end|>"])]
     pieces = [
-        Piece(
+        OutputPiece(
             text,
             logprobs=tuple(
                 {"token": token, "logprob": -1, "bytes": [*token.encode()], "top_logprobs": []} for token in tokens

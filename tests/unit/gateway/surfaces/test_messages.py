@@ -9,7 +9,7 @@ import pytest
 import serving
 from serving import CALL, HELLO, WEATHER, Told, anthropic_of, chunked, posted, served, template
 
-from unrender.gateway.backends.backend import Piece
+from unrender.gateway.backends import OutputPiece
 from unrender.gateway.gateway import GatewayLimits
 from unrender.openai import Usage
 
@@ -46,8 +46,8 @@ def test_blocks_follow_each_other():
 
 def test_reasons_and_usage():
     """A stop sequence is named, the limit is `max_tokens`, and cached tokens are counted separately."""
-    cut = Told(["Hi STOP", Piece("", 0, "stop")])
-    counted = Told(["Hi", Piece("", 0, "length", Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5))])
+    cut = Told(["Hi STOP", OutputPiece("", 0, "stop")])
+    counted = Told(["Hi", OutputPiece("", 0, "length", Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5))])
 
     stopped, _ = both(cut, stop_sequences=["STOP"])
     limited, streamed = both(counted)

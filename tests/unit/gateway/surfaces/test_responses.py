@@ -14,7 +14,7 @@ from openai.types.responses import Response
 from pydantic import BaseModel
 from serving import CALL, TOOL, WEATHER, Told, chunked, corpus, openai_of, posted, served, template
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Piece, Sampler
+from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece, Sampler
 from unrender.gateway.gateway import GatewayLimits
 from unrender.openai import Usage
 
@@ -84,7 +84,7 @@ def test_custom_tool_streams_its_text():
 def test_cut_off_answer_is_incomplete():
     """At the limit the response is incomplete, and its output lacks the call that was cut off."""
     usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
-    engine = Told(["Wait.\n" + CALL[:40], Piece("", 0, "length", usage)])
+    engine = Told(["Wait.\n" + CALL[:40], OutputPiece("", 0, "length", usage)])
 
     whole = openai_of(served(engine)).responses.create(model="m", input="Hello", tools=[FLAT])
     last = events(served(engine), tools=[FLAT])[-1]
@@ -119,7 +119,7 @@ def test_summary_of_reasoning_is_what_was_thought():
 
 @pytest.mark.parametrize("text", ["Hi", "<think>\nRain?", "I'll look.\n" + CALL[:-20]])
 @pytest.mark.parametrize("summary", [None, "auto"])
-@pytest.mark.parametrize("last", [EngineError("cut off"), Piece("", 0, "length")])
+@pytest.mark.parametrize("last", [EngineError("cut off"), OutputPiece("", 0, "length")])
 def test_items_that_were_begun_are_in_the_response(text, summary, last):
     """A response contains every item that its stream began, in its last state, however the answer ends."""
     application = served(Told([*chunked(text, 4), last]), tool_calls="streamed")
@@ -200,7 +200,9 @@ def test_what_has_no_effect_is_named():
 def test_deltas_carry_their_log_probabilities():
     """Log probabilities come with their text, and the last event of the text has all of them."""
     tokens = ["It ", "rains", "."]
-    pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
+    pieces = [
+        OutputPiece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens
+    ]
     include = ["message.output_text.logprobs"]
 
     found = events(served(Told(pieces, capabilities=EngineCapabilities(logprobs=True))), include=include)
@@ -265,7 +267,7 @@ def test_bodies_and_events_are_the_published_ones(name):
 def test_every_ending_is_published():
     """Answers that are truncated, fail or are stored also end in a published event."""
     endings = {
-        "response.incomplete": Told(["Wait.", Piece("", 0, "length")]),
+        "response.incomplete": Told(["Wait.", OutputPiece("", 0, "length")]),
         "response.failed": Told(["Wait.", EngineError("cut off")]),
         "response.completed": Told(ANSWER),
     }

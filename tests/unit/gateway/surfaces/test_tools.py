@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from serving import HELLO, Told, chunked, posted, served
 
-from unrender.gateway.backends.backend import EngineCapabilities
+from unrender.gateway.backends import EngineCapabilities
 
 TEXTS = ["", "plain", 'a "b" \\ c\n', "\u0000é😀", "\\u0041", "{}"]
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
