@@ -29,7 +29,17 @@ from unrender.answer import (
 )
 from unrender.answer.follow import call_signs
 from unrender.cache import kept
-from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, TurnTexts
+from unrender.format import (
+    CallSyntax,
+    Content,
+    ContentMode,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    TurnTexts,
+    literal_texts,
+)
 from unrender.format.parts import text_of
 from unrender.messages import Request, Tool
 from unrender.nodes import EMPTY, Choice, JsonValue, Literal, Node, Optional, Role, Tag, Until, children, in_sequence
@@ -58,8 +68,14 @@ def answer_of(
     # Text between content markers is always content, so the model has to close the content before it calls a tool.
     free = calls and format.content.mode is ContentMode.PLAIN and request.response_schema is None
     foreign = siblings if free else ()
-    others = (calls_in_syntax(format, syntax) for syntax in foreign if syntax not in format.syntaxes)
-    calls += [replace(found, tools=offered(request), sibling=True, whole=True, alone=alone) for found in others]
+    others = [(syntax, alone) for syntax in foreign if syntax not in format.syntaxes]
+    # Models may put each of several calls in a fence of its own. Calls in one fence need no other syntax.
+    fenced = own_calls(format) is None or any("```" in text for text in literal_texts(format.tools))
+    others += [(_fenced(format.tools), True)] if others and not fenced else []
+    calls += [
+        replace(calls_in_syntax(format, syntax), tools=offered(request), sibling=True, whole=True, alone=alone)
+        for syntax, alone in others
+    ]
     own = next((found for found in calls if found.own), None)
     answer = replace(
         _frame(format),
@@ -69,6 +85,19 @@ def answer_of(
     )
     assert not (unread := list(_unread(format, answer))), f"generated, but not parsed: {unread}"
     return answer
+
+
+def _fenced(calls: CallSyntax) -> CallSyntax:
+    """Return the call syntax with a Markdown fence around each call."""
+    start, end = calls.section_start + calls.call_start, calls.call_end + calls.section_end
+    return replace(
+        calls,
+        section_start="",
+        section_end="",
+        call_start=f"```\n{start}",
+        call_end=f"{end.rstrip()}\n```",
+        separator="\n",
+    )
 
 
 def _unread(format: Format, answer: Answer) -> Iterator[str]:

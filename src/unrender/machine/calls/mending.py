@@ -340,7 +340,8 @@ class _Mender(DamagedReader):
                 self.note(at, found.end(), repr(opened[-1]))
                 edits.append((at, part, ""))  # Drop a single wrong bracket, as in `{"a": "x"]}`.
             elif part in '}]"' or self.closer_at(at):
-                if part in '}]"' or not opened or dropped:
+                # After a comma, another value is missing, too.
+                if part in '}]"' or not opened or dropped or before == ",":
                     self.stop()
                 self.note(at, at, repr(opened[::-1]))
                 edits.append((start + len(text[start:at].rstrip()), "", opened[::-1]))

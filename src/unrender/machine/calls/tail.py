@@ -45,6 +45,8 @@ _CALLS_END = ("call>", "calls>")
 _OWN = "a call in the format's syntax"
 _GOES_ON = (",", ":", "}", "]")
 """Characters that can continue JSON after a complete value."""
+_NEXT_FIELD = (",", ":", '"')
+"""Characters after which a JSON object may continue if its closing brace is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,7 +459,9 @@ class TailReader(ObjectReader):
                 self.fail(wanted)
             # In `[f(a='x'); g('y')]`, the value of `a` may be `x'); g('y`, if the format has no escapes.
             goes_on = not ended and not view.turn_ends.at(machine.buffer, at)
-            unclear = view.hides_closers and machine.call and goes_on and not self._limited()
+            # In `{"a": 1}, "b": 2}`, the object may be closed too early.
+            early = not (view.arguments.entry or machine.closed) and machine.buffer[at : at + 1] in _NEXT_FIELD
+            unclear = (view.hides_closers or early) and machine.call and goes_on and not self._limited()
             if cut_off or unclear:
                 fail_call(machine, "truncated" if cut_off else "invalid", wanted, "" if cut_off else machine.buffer[at])
                 machine.closed = ABANDONED
