@@ -192,7 +192,9 @@ class Server:
 
     def _completion(self, body: Any) -> Any:
         limit = body["n_predict"] if body["n_predict"] >= 0 else 100_000
-        said = self.generated(body["prompt"], grammar=body.get("grammar", ""), stop=body["stop"], limit=limit)
+        # A lazy grammar has no effect before its trigger.
+        grammar = "" if body.get("grammar_lazy") else body.get("grammar", "")
+        said = self.generated(body["prompt"], grammar=grammar, stop=body["stop"], limit=limit)
         if "error" in said:
             return REFUSED | {"error": {"message": said["error"]}}
         last = {"content": "", "stop": True, "stop_type": {"stop": "eos", "length": "limit"}[said["finish"]],

@@ -135,6 +135,29 @@ def _with_syntax(format: Format, syntax: CallSyntax) -> Format | None:
         return None
 
 
+def best_syntaxes(reading: AnswerReading) -> list[CallSyntax]:
+    """Return the syntaxes that parse most calls of an answer, and leave least of its text: a fence belongs to the call in it."""
+    found = [
+        (syntax, other.rank) for _, _, syntax in candidates_in(reading.output) if (other := read_as(reading, syntax))
+    ]
+    best = max((rank for _, rank in found), default=None)
+    return [syntax for syntax, rank in found if rank == best]
+
+
+def holds_call(turn: Turn, output: str) -> bool:
+    """Return whether an answer has calls of offered tools if a common syntax is tolerated, with arguments that match the schema."""
+    formats = (_tolerating(turn.format, syntax) for syntax in best_syntaxes(AnswerReading.of(turn, output)))
+    return any(AnswerReading.of(replace(turn, format=it), output).whole_calls for it in formats if it)
+
+
+@kept(2_000)
+def _tolerating(format: Format, syntax: CallSyntax) -> Format | None:
+    try:
+        return replace(format, tolerated=(*format.tolerated, replace(syntax, checked=True)))
+    except FormatError:
+        return None
+
+
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     """Yield damaged versions of the template's syntax with descriptions. Engines and tokenizers can damage output in these ways."""
     tools = format.tools

@@ -118,12 +118,14 @@ def prepared(template: ChatTemplate, task: Task, **more: Any) -> Turn:
         return template.prepare(task.messages, tools=task.tools or None, **{**task.variables, **more})
 
 
-async def ask(engine: Backend, template: ChatTemplate, task: Task, *, bound: bool = False, **more: Any) -> Answer:
+async def ask(
+    engine: Backend, template: ChatTemplate, task: Task, *, bound: bool = False, limit: int = LIMIT, **more: Any
+) -> Answer:
     """Return the engine's answer to a task, at temperature 0. If it's `bound`, a grammar enforces a call of a tool."""
     turn = prepared(template, task, **({"tool_choice": "required"} if bound else {}), **more)
     thinks = turn.thinking is not False and bool(turn.format.reasoning.end)
     grammar = grammar_of(turn, engine.capabilities).grammar if bound else None
-    return judged(await generated(engine, task, turn, grammar, limit=_THINKING if thinks else LIMIT))
+    return judged(await generated(engine, task, turn, grammar, limit=_THINKING if thinks else limit))
 
 
 async def generated(

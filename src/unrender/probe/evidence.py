@@ -39,6 +39,8 @@ _ABSENT = (404, 405, 501)
 """HTTP status of a path that an engine doesn't have."""
 _TRIED, _BOUND = 4, 6
 """Number of tasks for each tool format, and under a grammar."""
+_TRIAL = 96
+"""Maximum number of tokens of an answer in a tool format that is tried. A call has half as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +213,10 @@ async def _renderings(engine: HttpEngine, template: ChatTemplate) -> Any:
         shown["without thinking"] = replace(asked["weather"], variables=switch)
     for name, task in shown.items():
         try:
-            ours = prepared(template, task).prompt
+            turn = prepared(template, task)
+            if turn.tool_prompt or turn.warnings:
+                continue  # `prepare` changes what the template can't render, and engines don't
+            ours = turn.prompt
             theirs = await engine.rendered(_body(task))
         except UnrenderError as error:
             # An engine without this path, or without a template, responds with 404.
@@ -252,7 +257,11 @@ async def _best_format(engine: Backend, found: Evidence, until: float) -> str:
     named = [it.name for it in declared_formats() if it.format.tools.mode is not ToolMode.NONE]
     for name in sorted(named, key=lambda name: name != "tool-call-json"):  # the default comes first
         if time.monotonic() < until:
-            found.formats[name] = [await ask(engine, found.template, task, tool_format=name) for task in asked]
+            answers = found.formats[name] = list[Answer]()
+            for task in asked:
+                # A model that writes no call in two answers doesn't know the syntax.
+                if len(answers) != _TRIED / 2 or any(answer.calls for answer in answers):
+                    answers.append(await ask(engine, found.template, task, limit=_TRIAL, tool_format=name))
     best = max(found.formats, key=lambda name: format_rank(found.formats[name]), default="auto")
     return best if any(answer.calls for answer in found.formats.get(best, ())) else "auto"
 

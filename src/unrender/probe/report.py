@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from unrender.errors import FormatError
-from unrender.explain.nearest import candidates_in, read_as
+from unrender.explain.nearest import best_syntaxes
 from unrender.format import CallSyntax, Format
 from unrender.probe.answers import Answer, read
 from unrender.probe.causes import Cause, find_causes, parts, rate_of
@@ -116,7 +116,7 @@ def with_observed(found: Evidence, engine: str) -> Format:
     left, day = [answer for answer in calling if answer.kind == "other"], datetime.now(UTC).date()
     read_by: dict[CallSyntax, list[Answer]] = {}
     for answer in left:
-        for syntax in _best_for(answer):
+        for syntax in best_syntaxes(read(answer, repair="none", tolerated=False)):
             read_by.setdefault(syntax, []).append(answer)
     added: list[CallSyntax] = []
     while read_by:
@@ -133,11 +133,3 @@ def with_observed(found: Evidence, engine: str) -> Format:
         with suppress(FormatError):  # a syntax may conflict with the format's own
             format = replace(format, tolerated=(*format.tolerated, syntax))
     return format
-
-
-def _best_for(answer: Answer) -> list[CallSyntax]:
-    """Return the syntaxes that parse most calls of an answer, and leave least of its text: a fence belongs to the call in it."""
-    own = read(answer, repair="none", tolerated=False)
-    found = [(syntax, reading.rank) for _, _, syntax in candidates_in(answer.text) if (reading := read_as(own, syntax))]
-    best = max((rank for _, rank in found), default=None)
-    return [syntax for syntax, rank in found if rank == best]

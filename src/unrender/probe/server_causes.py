@@ -119,7 +119,7 @@ def _lost(answer: Answer) -> int:
 
 
 def _prompt_changed(found: Evidence) -> str:
-    if found.touched:
+    if found.touched and not _stale_answers(found):
         return found.touched
     known = [answer for answer in found.answers if _sent(answer) and _read(answer)]
     odd = [answer for answer in known if abs(_lost(answer)) > FEW]
@@ -139,6 +139,8 @@ def _begin_token_doubled(found: Evidence) -> str:
         return ""
     if found.renderings and all(it.theirs == bos + it.ours for it in found.renderings):
         return f"the server's own prompt begins with {quoted(found.renderings[0].theirs or '')} after the token"
+    if any(it.theirs not in (None, it.ours) for it in found.renderings):
+        return ""
     if {1} == {*shifts} or {-1} == {*shifts}:
         less, more = (
             ("the prompt has", "its own endpoint") if shifts[0] > 0 else ("its own endpoint reads", "the engine")

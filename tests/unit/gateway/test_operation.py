@@ -64,6 +64,9 @@ def test_answers_are_counted_by_how_they_could_be_read():
         assert {one for one, count in counts.items() if count} == {reading}
 
 
+OTHER = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+
+
 def test_calls_in_another_syntax_are_counted_and_logged_once(caplog):
     """An answer with an unparsed call is counted, and the log names the setting that parses such calls."""
     unread = Told(
@@ -74,10 +77,13 @@ def test_calls_in_another_syntax_are_counted_and_logged_once(caplog):
     text = counted(unread, asked, asked)
     read = counted(unread, asked, repair="offered")
     prose = counted(Told("I could use get_weather for that."), asked)
+    among = counted(Told(f"I call it.\n```json\n{OTHER}\n```\nPlease wait."), asked)
+    quoted = counted(Told(f"Write `{OTHER}` to call it."), asked)
 
-    values = [metric(it, "unrender_unread_calls_total", model="m") for it in (text, read, prose)]
-    assert values == [2, None, None]
-    assert [record.levelname for record in caplog.records if "`format`" in record.getMessage()] == ["WARNING"]
+    values = [metric(it, "unrender_unread_calls_total", model="m") for it in (text, read, prose, among, quoted)]
+    assert values == [2, None, None, 1, None]
+    told = [record.levelname for record in caplog.records if "`format`" in record.getMessage()]
+    assert told == ["WARNING"] * 2  # once for each of the two gateways
 
 
 def test_log_holds_no_word_of_what_was_said(caplog):

@@ -101,6 +101,7 @@ def test_best_tool_format_is_found() -> None:
 
     assert report.tool_format == "tool-call-json"
     assert {"tool-call-json", "qwen3", "python-call-list"} <= report.found.formats.keys()
+    assert "other-template" not in {cause.name for cause in report.causes}
 
 
 def test_page_is_one_file_that_loads_nothing(report: ProbeReport) -> None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import unrender
+from unrender.explain.nearest import holds_call
 from unrender.gateway.answers.turns import grammar_of
 from unrender.gateway.backends import EngineCapabilities, EngineGrammar, OutputPiece
 from unrender.gateway.surfaces import ChoiceOutcome
@@ -135,7 +136,7 @@ class ChoiceState:
         parser = self._turn.parser(policy=replace(self._policy or unrender.Policy(), repair="offered"))
         parser.feed(self.text)
         parser.finish(self.finish_reason)
-        return bool(parser.message.tool_calls)
+        return bool(parser.message.tool_calls) or holds_call(self._turn, self.text)
 
     def feed(self, piece: OutputPiece) -> list[unrender.Event]:
         """Feed a piece to the parser and return the events that are final."""
