@@ -23,7 +23,7 @@ READERS = [
 ]
 CALL = sequence("<call>", schema({"properties": {"a": {"const": 1}}}), "</call>")
 FOR_A_LEXER = {
-    "rounds that begin as what follows them",
+    "rounds that start like the text after them",
     "a literal next to text",
     "a repetition next to text that starts with its separator",
 }
