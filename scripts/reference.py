@@ -19,8 +19,7 @@ import sys
 import tomllib
 import types
 import typing
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -294,7 +293,7 @@ def _row(item: tuple[str, Mapping[str, Any]]) -> Sequence[str]:
 
 
 SKETCHES = ROOT / "docs" / "reference" / "sketches"
-"""Handwritten sketches of formats that no picture describes completely."""
+"""Handwritten sketches by the name of their template. They replace those in the gallery's data."""
 EXAMPLES = {
     "Qwen3": "Qwen-Qwen3-0.6B",
     "Qwen3 Coder": "Qwen3-Coder",
@@ -309,42 +308,19 @@ EXAMPLES = {
     "Mistral Small 3.2": "Mistral-Small-3.2-24B-Instruct-2506",
 }
 """The playground's examples, with the names of their models in the gallery."""
-_SAID = {"reasoning": "reasoning_content", "content": "content"}
-_SLOTS = {
-    "reasoning": "message.reasoning_content",
-    "content": "message.content",
-    "name": "call.function.name",
-    "arguments": "call.function.arguments | tojson",
-    "id": "call.id",
-    "index": "loop.index0",
-    "type": "'true' if value is string else 'false'",
-}
-_PLACES = {
-    "turn.reasoning_to_content": "reasoning",
-    "turn.end": "end",
-    "turn": "before",
-    "tools.section_start": "before",
-    "tools.section_end": "after",
-    "tools": "each",
-}
-"""Fields or prefixes of fields, and the place of their parts in a sketch of an answer."""
-_VALUES = (
-    ("value if value is string else value | tojson", ""),
-    ("value if value is string else value | tojson", ", "),
-    ("value | tojson", ""),
-    ("value | tojson", ", "),
-)
 
 
 def gallery(page: str) -> str:
     """Return the gallery's data, with a line for each template. Lines of unavailable templates are kept.
 
-    The data contains markers and slots, but no text of a vendor.
+    The data contains markers and slots, but no text of a vendor. A sketch is a short template of our own for the playground. A new
+    template gets the sketch of a template with the same picture; only a new format needs one by hand.
     """
     kept: dict[str, Any] = json.loads(page or "{}")
     for path in vendors():
         found, before = picture(path), kept.get(path.stem, {})
-        drawn = before["sketch"] if before.get("rows") == found["rows"] else sketch(found["rows"])
+        sketches = (it["sketch"] for it in (before, *kept.values()) if it)
+        drawn = before["sketch"] if before.get("rows") == found["rows"] else sketch(found["rows"], sketches)
         kept[path.stem] = {**found, **checks(path), "rewrites": rewrites(path), "sketch": drawn}
     for own in SKETCHES.glob("*.jinja"):
         kept[own.stem]["sketch"] = own.read_text(encoding="utf-8").rstrip("\n")
@@ -405,72 +381,11 @@ def _parts(rows: list[list[list[str]]]) -> list[list[list[str]]]:
     return [[[text, role] for text, role, _ in row if text.strip()] for row in rows]
 
 
-def sketch(rows: list[list[list[str]]]) -> str:
-    """Return a short template of our own with the same picture for the playground, or "" if there is none.
-
-    A picture doesn't show the notation of tagged values and the text between them, so the candidates are tried.
-    """
-    for value, comma in _VALUES:
-        source = _sketched(rows, value, comma)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if _parts(_rows(ChatTemplate.from_string(source, cache=False))) == _parts(rows):
-                return source
-    return ""
-
-
-def _sketched(rows: list[list[list[str]]], value: str, between: str) -> str:
-    calling, speaking = (_answer(row, value, between) for row in (rows[-1], rows[0]))
-    answer = (
-        speaking
-        if len(rows) == 1
-        else f"\n{{%- if message.tool_calls %}}{calling}\n{{%- else %}}{speaking}\n{{%- endif %}}"
-    )
-    end = _writing([part for part in rows[0] if part[2] == "turn.end"], value)
-    return (
-        "{% if tools %}<|tools|>{{ tools | tojson }}{% endif %}\n{%- for message in messages %}<|{{ message.role }}|>"
-        f"\n{{%- if message.role != 'assistant' %}}{{{{ message.content }}}}{end}\n{{%- else %}}{answer}\n{{%- endif %}}\n{{%- endfor %}}"
-        "\n{%- if add_generation_prompt %}<|assistant|>{% endif %}"
-    )
-
-
-def _answer(row: list[list[str]], value: str, between: str) -> str:
-    """Return template code for one row: its reasoning, content and calls, each only if the message has it."""
-    groups: dict[str, list[list[str]]] = {
-        name: [] for name in ("reasoning", "content", "before", "each", "after", "end")
-    }
-    for part in row:
-        start = part[2].partition(".")[0]
-        groups[_PLACES.get(part[2]) or _PLACES.get(start, start)].append(part)
-    written = {name: _writing(parts, value) for name, parts in groups.items()}
-    entries = [at for at, part in enumerate(groups["each"]) if part[2] == "tools.arguments.entry"]
-    if entries:
-        first, last = entries[0], entries[-1] + 1
-        head, entry, tail = (
-            _writing(parts, value)
-            for parts in (groups["each"][:first], groups["each"][first:last], groups["each"][last:])
-        )
-        comma = f"{{{{ {json.dumps(between)} if not loop.last }}}}" if between else ""
-        written["each"] = (
-            f"{head}\n{{%- for key, value in call.function.arguments | items %}}{entry}{comma}\n{{%- endfor %}}{tail}"
-        )
-    said = "".join(
-        f"\n{{%- if message.{field} %}}{written[name]}\n{{%- endif %}}"
-        for name, field in _SAID.items()
-        if written[name]
-    )
-    if written["each"]:
-        calls = f"\n{{%- for call in message.tool_calls %}}{written['each']}\n{{%- endfor %}}"
-        said += f"\n{{%- if message.tool_calls %}}{written['before']}{calls}{written['after']}\n{{%- endif %}}"
-    return said + written["end"]
-
-
-def _writing(parts: list[list[str]], value: str) -> str:
-    slots = _SLOTS | {"value": value}
-    return "".join(
-        f"{{{{ {json.dumps(text, ensure_ascii=False) if role == 'marker' else slots.get(text, text)} }}}}"
-        for text, role, _ in parts
-    )
+def sketch(rows: list[list[list[str]]], sources: Iterable[str]) -> str:
+    """Return the first template with this picture, or ""."""
+    wanted = _parts(rows)
+    candidates = filter(None, dict.fromkeys(sources))
+    return next((it for it in candidates if _parts(_rows(ChatTemplate.from_string(it))) == wanted), "")
 
 
 def vendors() -> list[Path]:
