@@ -15,13 +15,12 @@ import ast
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 
-from environment import ROOT
+from environment import ROOT, import_layers
 
 FOLDER = ROOT / "docs" / "images"
 STEP = 34
@@ -80,7 +79,7 @@ def models() -> str:
 
 def layers() -> str:
     """Return a picture of the layers that `lint-imports` checks. A lower layer never imports a higher one."""
-    rows = [names for names in contract() if names != ["__main__"]]
+    rows = [names for names in import_layers() if names != ["__main__"]]
     drawing = Drawing(
         title="The layers of unrender: imports go downwards only", width=840, height=18 + STEP * len(rows)
     )
@@ -92,13 +91,6 @@ def layers() -> str:
                 drawing.run(x + 12, 25 + STEP * place, (name, ""))
             x += len(name) * COLUMN + 34
     return drawing.text()
-
-
-def contract() -> Iterator[list[str]]:
-    """Yield the packages of each layer, the highest first."""
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    for layer in tools["importlinter"]["contracts"][0]["layers"]:
-        yield re.findall(r"\w+", layer)
 
 
 def _said(name: str) -> str:

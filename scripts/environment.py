@@ -31,8 +31,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
+def import_layers() -> list[list[str]]:
+    """Return the packages in each layer of the import contract, the highest layer first."""
+    contract = read_toml(ROOT / "pyproject.toml")["tool"]["importlinter"]["contracts"][0]
+    return [re.findall(r"\w+", layer) for layer in contract["layers"]]
+
+
 TABLE: Mapping[str, Any] = read_toml(ROOT / "scripts" / "tasks.toml")
-OLDEST = (3, 11)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +61,8 @@ class Environment:
     def ready(self, more: Sequence[Sequence[str]] = (), own: Mapping[str, str] | None = None) -> Path:
         """Return the environment's Python, with its packages and those of `more` installed.
 
-        Packages are installed only if `pyproject.toml` or the table has changed. Exits with an error message if Python is too old or the
-        installation fails.
+        Packages are installed only if `pyproject.toml` or the table has changed. Exits with an error message if the installation fails.
         """
-        if sys.version_info < OLDEST:
-            sys.exit(f"unrender needs Python {'.'.join(map(str, OLDEST))} or newer; this is {sys.version.split()[0]}")
         for install in (self.install, more):
             if install:
                 self._install_once(install, variables(own))

@@ -69,11 +69,9 @@ _VALUES: tuple[Mapping[str, Any], ...] = (
 
 def main() -> None:
     """Write the tables and figures of both pages."""
-    if not installed():
-        sys.exit("exports: TRL's files are not installed: use `python3 scripts/run.py exports`")
+    comparisons = [compare(pair) for pair in pairs()]
     paths = sorted(fetch.available_templates().glob("*.jinja"), key=lambda path: path.stem.lower())
     PAGE.write_text(text(PAGE.read_text(encoding="utf-8"), paths), encoding="utf-8")
-    comparisons = [compare(pair) for pair in pairs()]
     TRL_PAGE.write_text(trl_text(TRL_PAGE.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
 
 
@@ -116,12 +114,9 @@ def installed() -> str:
     return version(PACKAGE) if importlib.util.find_spec(PACKAGE) else ""
 
 
-def pairs() -> tuple[Pair, ...]:
-    """Return the pairs in order of file names. Raises `ModuleNotFoundError` without TRL or transformers."""
-    return tuple(_pairs(_folder()))
-
-
-def _pairs(folder: Path) -> Iterator[Pair]:
+def pairs() -> Iterator[Pair]:
+    """Yield the pairs in order of file names. Exits with an error message without TRL."""
+    folder = _folder()
     names = _run(folder / "chat_template_utils.py")
     called = {id(value): name for name, value in names.items() if name.endswith("_template")}
     for path in sorted((folder / "chat_templates").glob("*.jinja")):
@@ -138,7 +133,7 @@ def _folder() -> Path:
     # Finding a package doesn't import it.
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise ModuleNotFoundError("TRL's files are not installed: use `python3 scripts/run.py exports`", name=PACKAGE)
+        sys.exit("exports: TRL's files are not installed: use `python3 scripts/run.py exports`")
     return Path(found.origin).parent
 
 

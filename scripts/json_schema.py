@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -24,7 +24,8 @@ from typing import Any
 import fetch
 import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
-from environment import ROOT, between, table
+from environment import ROOT, between, read_toml, table
+from referencing.jsonschema import DRAFT202012
 
 from unrender.dialects.gbnf import write_gbnf
 from unrender.dialects.lark import write_lark
@@ -55,13 +56,10 @@ class Keyword:
     wrong: tuple[str, ...]
 
 
-def _keywords() -> Iterator[Keyword]:
-    table = tomllib.loads((ROOT / "scripts" / "keywords.toml").read_text(encoding="utf-8"))
-    for entry in table["keyword"]:
-        yield Keyword(entry["name"], json.loads(entry["schema"]), tuple(entry["right"]), tuple(entry["wrong"]))
-
-
-KEYWORDS = tuple(_keywords())
+KEYWORDS = tuple(
+    Keyword(it["name"], json.loads(it["schema"]), tuple(it["right"]), tuple(it["wrong"]))
+    for it in read_toml(ROOT / "scripts" / "keywords.toml")["keyword"]
+)
 
 
 def main() -> None:
@@ -146,19 +144,15 @@ DIALECTS = (
 )
 
 
-def suite() -> list[tuple[str, Any, list[Instance]]]:
-    """Return the groups of the suite: file, schema, instances. Empty if the suite isn't installed."""
-    groups = []
+def suite() -> list[list[Instance]]:
+    """Return the groups of the suite, each for one schema. Empty if the suite isn't installed."""
     documents = _documents()
-    for path in sorted(fetch.SUITE.glob("*.json")):
-        for group in json.loads(path.read_text(encoding="utf-8")):
-            schema = bundled(group["schema"], documents)
-            tests = [
-                Instance(file=path.stem, schema=schema, data=test["data"], valid=test["valid"])
-                for test in group["tests"]
-            ]
-            groups.append((path.stem, schema, tests))
-    return groups
+    files = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(fetch.SUITE.glob("*.json"))}
+    groups = [(file, bundled(it["schema"], documents), it["tests"]) for file, found in files.items() for it in found]
+    return [
+        [Instance(file=file, schema=schema, data=test["data"], valid=test["valid"]) for test in tests]
+        for file, schema, tests in groups
+    ]
 
 
 def _documents() -> dict[str, Any]:
@@ -175,22 +169,18 @@ def verdicts(name: str) -> tuple[tuple[Instance, Verdict], ...]:
     dialect = next(dialect for dialect in DIALECTS if dialect.name == name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tuple(found for _, schema, tests in suite() for found in _judged(dialect, schema, tests))
+        return tuple(found for group in suite() for found in _judged(dialect, group))
 
 
-def _judged(dialect: Dialect, schema: Any, tests: Iterable[Instance]) -> Iterator[tuple[Instance, Verdict]]:
+def _judged(dialect: Dialect, tests: Sequence[Instance]) -> Iterator[tuple[Instance, Verdict]]:
     try:
-        expansion = expand(Grammar(JsonValue(schema)), dialect.values)
+        expansion = expand(Grammar(JsonValue(tests[0].schema)), dialect.values)
         warned, accepts = bool(expansion.unsupported), dialect.read(dialect.write(expansion))
     except GrammarError:
         # The schema is invalid, or no value matches it.
-        warned, accepts = False, _nothing
+        warned, accepts = False, lambda _text: False
     for test in tests:
         yield test, _verdict(test, accepts(json.dumps(test.data, ensure_ascii=False)), warned=warned)
-
-
-def _nothing(_text: str) -> bool:
-    return False
 
 
 def _verdict(test: Instance, accepted: bool, *, warned: bool) -> Verdict:
@@ -232,25 +222,22 @@ def _refused_when_typed(test: Instance) -> bool:
         return False
 
 
-_SCHEMAS = ("items", "contains", "additionalProperties", "propertyNames", "then", "else", "unevaluatedItems")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _ALSO = {"dependentRequired": "object", "dependentSchemas": "object"}
 
 
 def typed(schema: Any) -> Any:
     """Return `schema` with a `type` wherever keywords imply one and none is given, except in `not` and `if`."""
-    if not isinstance(schema, Mapping):
-        return schema
-    implied = sorted({kind for word in schema for kind in [TYPE_OF.get(word) or _ALSO.get(word)] if kind})
-    parts: dict[str, Any] = dict(schema)
-    for word in schema.keys() & {*_SCHEMAS, "unevaluatedProperties"}:
-        parts[word] = typed(schema[word])
-    for word in schema.keys() & {*_LISTS}:
-        parts[word] = [typed(part) for part in schema[word]]
-    for word in schema.keys() & {*_MAPS}:
-        parts[word] = {name: typed(part) for name, part in schema[word].items()}
-    return {"type": implied, **parts} if implied else parts
+    found = deepcopy(schema)
+    _add_types(found)
+    return found
+
+
+def _add_types(schema: Any) -> None:
+    if isinstance(schema, dict):
+        for part in DRAFT202012.subresources_of({word: schema[word] for word in schema.keys() - {"not", "if"}}):
+            _add_types(part)
+        if implied := sorted({kind for word in schema if (kind := TYPE_OF.get(word) or _ALSO.get(word))}):
+            schema.setdefault("type", implied)
 
 
 def with_suite(page: str) -> str:

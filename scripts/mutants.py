@@ -51,21 +51,10 @@ TARGETS = {
 """Folders and files of the package from which a run draws its sample."""
 TESTS = (
     "test_corpus.py",
-    *(
-        "unit/analysis",
-        "unit/answer",
-        "unit/proof",
-        "unit/grammar",
-        "unit/schema",
-        "unit/nodes",
-        "unit/machine",
-        "unit/parser",
-        "unit/values",
-    ),
+    *(f"unit/{part}" for parts in TARGETS.values() for part in parts),
     *("unit/dialects", "unit/format", "unit/rendering", "unit/explain"),
     *(f"unit/{path.name}" for path in sorted((ROOT / "tests" / "unit").glob("test_*.py"))),
-    "properties",
-    "conformance",
+    *("properties", "conformance"),
 )
 """Tests that may detect a mutant. Tests marked `slow` or `full` aren't run, but all cases of tests marked `few` are."""
 _MANY, _CASES = re.compile(r"tests/(conformance|properties)/"), 20
@@ -120,6 +109,11 @@ class Trials:
             if number % 20 == 0:
                 _say(f"{number} tried, {len(self.survivors)} alive")
         return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Report a failed test to the parent process."""
+        if report.failed:
+            os.write(self.told, f"{report.nodeid}\n".encode())
 
     def _passes_unchanged(self, session: pytest.Session) -> bool:
         """Return whether all tests pass without changes. Record the entered functions and the duration of each."""
@@ -203,18 +197,6 @@ def _entry(code: CodeType) -> str:
     return f"{code.co_filename}:{code.co_qualname.partition('.<locals>')[0]}"
 
 
-class _Teller:
-    """Reports failed tests to the parent process."""
-
-    def __init__(self, told: int) -> None:
-        self.told = told
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write the test's name."""
-        if report.failed:
-            os.write(self.told, f"{report.nodeid}\n".encode())
-
-
 def _read(pipe: int) -> str:
     """Return the available text in a pipe."""
     try:
@@ -268,7 +250,7 @@ def main() -> None:
     os.environ["UNRENDER_CACHE"] = (
         "off"  # Mutants change the analysis in memory, so stored analyses of the unchanged source are wrong.
     )
-    pytest.main([*_OPTIONS, *(str(ROOT / "tests" / name) for name in TESTS)], plugins=[trials, _Teller(trials.told)])
+    pytest.main([*_OPTIONS, *(str(ROOT / "tests" / name) for name in TESTS)], plugins=[trials])
     if not trials.begun:
         _say("the tests do not pass without any change")
         sys.exit(2)

@@ -35,35 +35,16 @@ class Mutant:
 Place = tuple[ast.AST, str, int | None, ast.expr | ast.stmt, str]
 """Parent, field, index, replacement, and the name of the enclosing function."""
 
-_SWAPPED: dict[type, type] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-}
-_TWINS = (
-    ("partition", "rpartition"),
-    ("lstrip", "rstrip"),
-    ("removeprefix", "removesuffix"),
-    ("startswith", "endswith"),
-    ("find", "rfind"),
-    ("min", "max"),
-    ("any", "all"),
-    ("common_prefix", "common_suffix"),
-    ("closers_of", "openers_of"),
+_OPERATORS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (
+    (ast.Eq, ast.NotEq), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.In, ast.NotIn), (ast.Is, ast.IsNot),
+    (ast.Add, ast.Sub), (ast.And, ast.Or),
+)  # fmt: skip
+_NAMES = (
+    ("partition", "rpartition"), ("lstrip", "rstrip"), ("removeprefix", "removesuffix"), ("startswith", "endswith"),
+    ("find", "rfind"), ("min", "max"), ("any", "all"), ("common_prefix", "common_suffix"), ("closers_of", "openers_of"),
     ("is_tag", "is_word"),
-)
-_TWIN = {left: right for pair in _TWINS for left, right in (pair, pair[::-1])}
+)  # fmt: skip
+_SWAPPED: dict[Any, Any] = {left: right for pair in (*_OPERATORS, *_NAMES) for left, right in (pair, pair[::-1])}
 
 
 def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:  # noqa: C901 -- a table, by kind of node
@@ -88,10 +69,10 @@ def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:  # noqa: C901 -- a
             yield ast.Constant(value + 1)
         case ast.Constant(value=str(value)) if " " not in value.strip():
             yield ast.Constant("" if value else "x")
-        case ast.Attribute(attr=name) if name in _TWIN:
-            yield ast.Attribute(node.value, _TWIN[name], node.ctx)
-        case ast.Name(id=name) if name in _TWIN and name in ("min", "max", "any", "all"):
-            yield ast.Name(_TWIN[name], node.ctx)
+        case ast.Attribute(attr=name) if name in _SWAPPED:
+            yield ast.Attribute(node.value, _SWAPPED[name], node.ctx)
+        case ast.Name(id=name) if name in _SWAPPED and name in ("min", "max", "any", "all"):
+            yield ast.Name(_SWAPPED[name], node.ctx)
         case ast.Slice():
             yield from (_without(node, name) for name in ("lower", "upper", "step") if getattr(node, name))
         case ast.comprehension(ifs=[_, *_]):

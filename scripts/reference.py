@@ -16,7 +16,6 @@ import operator
 import os
 import re
 import sys
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from typing import Any
 import click
 import fetch
 import run
-from environment import ROOT, between, table
+from environment import ROOT, between, read_toml, table
 
 sys.path.append(str(ROOT / "tests"))
 
@@ -44,33 +43,9 @@ from unrender.lint.rules import RULES, Rule
 from unrender.probe.causes import table as all_causes
 from unrender.verify import Verdict, verify
 
-PUBLIC = (
-    "unrender",
-    "unrender.types",
-    "unrender.openai",
-    "unrender.errors",
-    "unrender.grammar",
-    "unrender.token_ids",
-    "unrender.training",
-    "unrender.batch",
-    "unrender.export",
-    "unrender.verify",
-    "unrender.lint",
-    "unrender.explain",
-    "unrender.examples",
-    "unrender.probe",
-    "unrender.testing",
-    "unrender.gateway",
-    "unrender.gateway.config",
-    "unrender.integrations.llama_cpp",
-    "unrender.integrations.mlx_lm",
-    "unrender.integrations.transformers",
-    "unrender.integrations.trl",
-)
-"""The public modules."""
-GLOSSARY: Mapping[str, Mapping[str, str | list[str]]] = tomllib.loads(
-    (ROOT / "scripts" / "glossary.toml").read_text(encoding="utf-8")
-)
+SITE = read_toml(ROOT / "scripts" / "site.toml")
+PUBLIC: Sequence[str] = SITE["public"]
+GLOSSARY: Mapping[str, Mapping[str, str | list[str]]] = read_toml(ROOT / "scripts" / "glossary.toml")
 GALLERY = ROOT / "docs" / "reference" / "gallery.json"
 _WRITTEN = "Written by `scripts/reference.py`; do not edit.\n"
 
@@ -294,20 +269,6 @@ def _row(item: tuple[str, Mapping[str, Any]]) -> Sequence[str]:
 
 SKETCHES = ROOT / "docs" / "reference" / "sketches"
 """Handwritten sketches by the name of their template. They replace those in the gallery's data."""
-EXAMPLES = {
-    "Qwen3": "Qwen-Qwen3-0.6B",
-    "Qwen3 Coder": "Qwen3-Coder",
-    "gpt-oss": "openai-gpt-oss-120b",
-    "DeepSeek V3.2": "deepseek-ai-DeepSeek-V3.2",
-    "DeepSeek V3.1": "deepseek-ai-DeepSeek-V3.1",
-    "Kimi K2 Thinking": "Kimi-K2-Thinking",
-    "GLM 4.7": "GLM-4.7-Flash",
-    "Gemma 4": "google-gemma-4-31B-it",
-    "MiniMax M3": "MiniMax-M3",
-    "Llama 3.3": "meta-llama-Llama-3.3-70B-Instruct",
-    "Mistral Small 3.2": "Mistral-Small-3.2-24B-Instruct-2506",
-}
-"""The playground's examples, with the names of their models in the gallery."""
 
 
 def gallery(page: str) -> str:
@@ -338,7 +299,7 @@ def examples(page: str) -> str:
     found = json.loads(page)
     paths = {path.stem: path for path in vendors()}
     for example in found["examples"]:
-        if path := paths.get(EXAMPLES[example["name"]]):
+        if path := paths.get(SITE["examples"][example["name"]]):
             example["format"] = ChatTemplate.from_file(path).format.to_dict()
     lines = ",\n  ".join(json.dumps(example, ensure_ascii=False) for example in found.pop("examples"))
     return f'{json.dumps(found, ensure_ascii=False)[:-1]}, "examples": [\n  {lines}\n]}}\n'
@@ -406,7 +367,7 @@ def tasks(page: str) -> str:
 def engines(page: str) -> str:
     """Return the page with the tested releases, and the releases that the plug-ins' extras support."""
     rows = ((task.tested, task.of, f"`{name}`") for name, task in run.TASKS.items() if task.tested)
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = read_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
     needs = "\n".join(f"- `{need}`" for engine in ("vllm", "sglang") for need in extras[engine])
     return between(between(page, "tested", table(("tested with", "what", "task"), rows)), "supported", needs)
 

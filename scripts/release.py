@@ -25,7 +25,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
 from doctest import DocTestParser
@@ -33,7 +32,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from environment import ROOT, npm, table
+from environment import ROOT, npm, read_toml, table
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("cli", "gateway", "gguf", "hub", "testing", "tools")
@@ -230,7 +229,7 @@ def lowest_versions(work: Path, wheel: Path) -> None:
     _step("tests with the lowest versions that the bounds allow")
     lowest = ("--resolution", "lowest-direct")
     # Pip resolves only named requirements to the lowest version; for a wheel, that is only the wheel itself.
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = read_toml(ROOT / "pyproject.toml")["project"]
     needs = [*project["dependencies"], *project["optional-dependencies"]["testing"]]
     python = _environment(work, PYTHONS[0], *lowest, f"{wheel}[testing]", *needs)
     are_lowest(python, needs)

@@ -10,14 +10,13 @@ python3 scripts/test.py [pytest arguments]   the given tests
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fetch
-from environment import ROOT, Environment, read_toml, variables
+from environment import ROOT, Environment, import_layers, variables
 
 # Each process gets a contiguous part of the tests, so that a module's fixtures are created once. An idle process takes
 # tests from others.
@@ -61,8 +60,7 @@ def _units(files: Sequence[str]) -> list[str]:
     By the import contract, a change of the gateway affects the gateway and the layers above it, such as the command line.
     """
     sources = {Path(file).parts[2].removesuffix(".py") for file in files if file.startswith("src/unrender/")}
-    contract = read_toml(ROOT / "pyproject.toml")["tool"]["importlinter"]["contracts"][0]
-    layers = [re.findall(r"\w+", layer) for layer in contract["layers"]]
+    layers = import_layers()
     above = layers[: layers.index([_CORE])]
     helpers = any(file.startswith("tests/") and not Path(file).name.startswith("test_") for file in files)
     if helpers or not sources or not sources <= {name for layer in above for name in layer}:

@@ -59,14 +59,9 @@ from unrender.format.picture import PicturePiece, call_picture, pictures
 from unrender.nodes import Role
 from unrender.playground import write_site
 
-WIDE = frozenset({"index.md", "playground.md", "gallery.md"})
-
-
+SITE = reference.SITE
 DOCS = "docs"
-MOVED: Mapping[str, str] = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security-policy.md"}
-"""Files outside docs/ that are pages of the site. Links to other files point to pages that show the file."""
-REDIRECTS: Mapping[str, str] = read_toml(ROOT / "scripts" / "redirects.toml")
-"""Old addresses of merged pages, and the place of their text now."""
+MOVED: Mapping[str, str] = SITE["moved"]
 SHOWN = "source"
 """The folder of the pages that show a file."""
 UNFOUND = (f"{SHOWN}/", "changelog.md")
@@ -86,62 +81,12 @@ _TAGS = re.compile(
 _OURS = re.compile(r"^Written by `scripts/\w+\.py`; do not edit\.\s*", re.MULTILINE)
 """Text in a generated page for its authors, not for readers."""
 _LIST = re.compile(r"(?<=:)\n(?=- )")
-_LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
 
 
 OWN = ROOT / "tests" / "templates"
 EXAMPLES = ROOT / "src" / "unrender" / "playground" / "page" / "examples.json"
 VENDORS: Mapping[str, Sequence[str]] = read_toml(ROOT / "scripts" / "vendors.toml")
-_CALLS: Mapping[str, tuple[str, str]] = {
-    "none": ("no tools", "none"),
-    "json_native": ("JSON calls", "calls json"),
-    "tag_with_json": ("JSON arguments", "calls json"),
-    "tag_with_tagged": ("tagged arguments", "calls tagged"),
-}
-"""Each mode of calls in the gallery's words, and the chips that filter for it."""
-_CHIPS: Mapping[str, str] = {
-    "reasoning": "Reasoning",
-    "calls": "Tool calls",
-    "json": "JSON arguments",
-    "tagged": "Tagged arguments",
-    "none": "No tools",
-}
-BY_USE: Mapping[str, Sequence[str]] = {
-    "Load a template": ("ChatTemplate", "Format", "Limits"),
-    "Ask for an answer": ("Turn", "Constraint"),
-    "Read an answer": ("Parser", "AnswerStream", "Policy", "Message", "ToolCall"),
-    "Events": (
-        "Event", "ReasoningText", "ContentText", "ToolCallStarted", "ArgumentsText", "ToolCallFinished", "Malformed",
-        "MessageFinished",
-    ),
-    "Errors and warnings": (
-        "UnrenderError", "TemplateError", "RequestError", "ParseError", "GrammarError", "UnrenderWarning",
-    ),
-}  # fmt: skip
-"""The names of `unrender` under headings, in the order of use."""
-CALLED = frozenset({"Policy", "Limits"})
-"""The classes of `unrender` that users construct."""
-USUAL: Mapping[str, str] = {
-    "ChatTemplate.from_pretrained": "the template of a model folder, a file, a GGUF file or a Hugging Face id",
-    "ChatTemplate.prepare": "a `Turn`: the prompt for a conversation and tools, with stop strings",
-    "Turn.stream": "the events of an answer, chunk by chunk",
-    "Turn.parse": "the `Message` of a complete answer",
-    "Constraint": "the grammar and triggers for an engine, from `turn.constraint(engine)`",
-    "Turn.next": "the next `Turn`, after tool results or a question",
-    "Turn.openai_chunks": "OpenAI's chunks for a client",
-    "Message.to_openai": "the message for OpenAI's API, and for the next `prepare`",
-}
-"""Calls that most programs make, in order, with their results."""
 _LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
-
-
-_BOOSTED: Mapping[str, int] = {
-    "installation": 5,
-    "howto/debug": 6,
-    "howto/": 4,
-    "tutorial": 4,
-    "reference/api/unrender.md": 3,
-}
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
 OUTPUT = (Role, Dialect)
 
@@ -180,7 +125,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Convert links between files of the repository into links of the site. Wide pages get the full width."""
     path = page.file.src_uri
-    if path in WIDE:
+    if path in SITE["wide"]:
         page.meta["hide"] = ["navigation", "toc", *["footer"] * (path == "index.md")]
     # The search hides sources and shows how-to pages first.
     page.meta["search"] = {"exclude": True} if path.startswith(UNFOUND) else {"boost": _boost(path)}
@@ -194,7 +139,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def _boost(page: str) -> int:
     """Return the weight of a page in the search."""
-    return next((more for start, more in _BOOSTED.items() if page.startswith(start)), 1)
+    return next((more for start, more in SITE["boosted"].items() if page.startswith(start)), 1)
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
@@ -219,7 +164,7 @@ def on_post_template(output_content: str, **_: Any) -> str:
 
 def on_post_build(config: Any) -> None:
     """Write the playground, and a redirect for each old URL."""
-    for old, new in REDIRECTS.items():
+    for old, new in SITE["redirects"].items():
         path = Path(config["site_dir"], f"{old}.html")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(redirect(posixpath.relpath(new, posixpath.dirname(old) or ".")), encoding="utf-8")
@@ -307,7 +252,7 @@ def shown(file: str) -> str:
         return f"# {file}\n\n" + "".join(f"- `{inner.name}`\n" for inner in sorted(path.iterdir()))
     text = path.read_text(encoding="utf-8")
     fence = "`" * (max(map(len, re.findall(r"`{3,}", text)), default=2) + 1)
-    return f"# {file}\n\n{fence}{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n{fence}\n"
+    return f"# {file}\n\n{fence}{SITE['languages'].get(path.suffix, 'text')}\n{text}\n{fence}\n"
 
 
 def for_site(text: str, page: str) -> str:
@@ -353,35 +298,22 @@ def _api_page(name: str) -> str:
 def _page_by_use() -> str:
     """Return the page of `unrender` itself: the usual calls, then all names by use.
 
-    Only `CALLED` names show a constructor.
+    Only names in `called` show a constructor.
     """
     options = "    options:\n      heading_level: 3\n      show_root_heading: true\n      show_root_toc_entry: true\n"
     hidden = "      merge_init_into_class: false\n"
     parts = (
         f"## {title}\n\n"
-        + "".join(f"::: unrender.{public}\n{options}{'' if public in CALLED else hidden}\n" for public in found)
-        for title, found in BY_USE.items()
+        + "".join(f"::: unrender.{public}\n{options}{'' if public in SITE['called'] else hidden}\n" for public in found)
+        for title, found in SITE["by_use"].items()
     )
-    calls = table(("Call", "Result"), [(f"[`{call}`][unrender.{call}]", result) for call, result in USUAL.items()])
+    calls = table(
+        ("Call", "Result"), [(f"[`{call}`][unrender.{call}]", result) for call, result in SITE["usual"].items()]
+    )
     return f"# unrender\n\n::: unrender\n    options:\n      members: false\n\n## The usual calls\n\n{calls}\n\n{''.join(parts)}"
 
 
 # The home page.
-
-
-FILMED = ("Qwen3", "gpt-oss", "DeepSeek V3.2", "Kimi K2 Thinking", "GLM 4.7", "Gemma 4", "MiniMax M3")
-"""The models in the film on the home page, by their names in the playground's examples."""
-_FILLED: Mapping[str, str] = {
-    "reasoning": "I should check.",
-    "content": "Let me look.",
-    "name": "get_weather",
-    "arguments": '{"city": "Paris"}',
-    "key": "city",
-    "value": "Paris",
-    "type": "true",
-    "index": "0",
-}
-"""The text of each slot in the film."""
 
 
 def installable(page: str) -> str:
@@ -395,8 +327,8 @@ def installable(page: str) -> str:
 
 def film() -> str:
     """Return the film of the home page: a menu of models, and for each an answer and its events."""
-    options = "".join(f"<option>{name}</option>" for name in FILMED)
-    takes = "".join(take(kept()[reference.EXAMPLES[name]]["rows"][-1]) for name in FILMED)
+    options = "".join(f"<option>{name}</option>" for name in SITE["filmed"])
+    takes = "".join(take(kept()[SITE["examples"][name]]["rows"][-1]) for name in SITE["filmed"])
     takes = takes.replace('"home-take"', '"home-take home-shown"', 1)
     bar = f'<div class="home-bar"><select aria-label="Model">{options}</select><span class="home-count" aria-hidden="true"></span></div>'
     return f'<div class="home-film">{bar}<div class="home-takes">{takes}</div></div>'
@@ -407,14 +339,15 @@ def take(row: Sequence[tuple[str, str, str]]) -> str:
 
     `data-after` is the number of parts before an event.
     """
-    parts = [(_FILLED[text] if role != "marker" else text, role) for text, role, _ in row]
+    filled = SITE["filled"]
+    parts = [(filled[text] if role != "marker" else text, role) for text, role, _ in row]
     shown = "".join(
         f'<span class="p-{role}">{re.sub("(?<=↵)(?!↵)", "<br>", escape(text).replace(chr(10), "↵"))}</span>'
         for text, role in parts
     )
     called = max(at for at, (_, role) in enumerate(parts) if role in ("argument", "value", "key"))
     ends = {role: at for at, (_, role) in enumerate(parts) if role in ("reasoning", "content")} | {"tool call": called}
-    said = {**_FILLED, "tool call": f"{_FILLED['name']} {_FILLED['arguments']}"}
+    said = {**filled, "tool call": f"{filled['name']} {filled['arguments']}"}
     events = "".join(
         f'<i data-after="{at + 2}">{name}</i><span>{escape(said[name])}</span>'
         for name, at in sorted(ends.items(), key=operator.itemgetter(1))
@@ -427,7 +360,9 @@ def take(row: Sequence[tuple[str, str, str]]) -> str:
 
 def gallery(page: str) -> str:
     """Return the gallery's page with rows instead of its table, followed by other formats."""
-    chips = "".join(f'<button data-chip="{chip}" aria-pressed="false">{said}</button>' for chip, said in _CHIPS.items())
+    chips = "".join(
+        f'<button data-chip="{chip}" aria-pressed="false">{said}</button>' for chip, said in SITE["chips"].items()
+    )
     box = (
         f'<input type="search" placeholder="Filter {len(kept())} models…" aria-label="Filter models by name or marker">'
     )
@@ -474,7 +409,7 @@ def _names(model: str) -> tuple[str, str]:
 
 def _model(name: str, model: str, found: Mapping[str, Any]) -> str:
     """Return a vendor's template as a row."""
-    calls, chips = _CALLS[found["calls"]]
+    calls, chips = SITE["calls"][found["calls"]]
     reasons = found["reasoning"] != "none"
     checked = found["passed"] + len(found["failed"])
     facts = [
@@ -551,8 +486,6 @@ def _as_html(text: str) -> str:
 
 def _first_words(path: Path) -> str:
     """Return the first comment of one of our templates."""
-    if path.parent != OWN:
-        return ""
     found = re.match(r"\{#-?\s*(.*?)\s*-?#\}", path.read_text(encoding="utf-8"), re.DOTALL)
     return " ".join(found[1].split()) if found else ""
 

@@ -228,8 +228,8 @@ def test_the_film_shows_the_answers_of_the_gallery() -> None:
     """Each model's answer is in the format derived from its template, with all slots filled and one call."""
     shown = website.film()
 
-    assert shown.count("<option>") == shown.count('class="home-out"') == len(website.FILMED)
-    assert shown.count('<i data-after="') >= 3 * len(website.FILMED) - 1
+    assert shown.count("<option>") == shown.count('class="home-out"') == len(website.SITE["filmed"])
+    assert shown.count('<i data-after="') >= 3 * len(website.SITE["filmed"]) - 1
     assert '<span class="p-marker">&lt;think&gt;↵<br></span><span class="p-reasoning">I should check.</span>' in shown
     assert shown.count("home-shown") == 1
 
@@ -246,7 +246,7 @@ def test_a_release_names_the_repository_to_install_from(monkeypatch: pytest.Monk
 
 def test_old_addresses_lead_to_pages() -> None:
     """Each merged page redirects to a heading of the page that contains it now, and no longer exists."""
-    pages = {old: new.partition("#") for old, new in website.REDIRECTS.items()}
+    pages = {old: new.partition("#") for old, new in website.SITE["redirects"].items()}
     texts = {
         old: (ROOT / "docs" / page.replace(".html", ".md")).read_text("utf-8") for old, (page, _, _) in pages.items()
     }
@@ -262,7 +262,7 @@ def test_old_addresses_lead_to_pages() -> None:
 
 def test_the_page_of_unrender_has_every_name_once() -> None:
     """The names are grouped by use, and none is missing."""
-    listed = [name for names in website.BY_USE.values() for name in names]
+    listed = [name for names in website.SITE["by_use"].values() for name in names]
 
     assert sorted(listed) == sorted(unrender.__all__)
     assert listed[0] == "ChatTemplate"
