@@ -108,13 +108,8 @@ def write(name: str, data: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _line(data: Mapping[str, Any]) -> str:
-    text = json.dumps(data, ensure_ascii=False)
     # Half of a surrogate pair, which a token may contain, can only be written as an escape.
-    return f"{text if _is_whole(text) else json.dumps(data)}\n"
-
-
-def _is_whole(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace").decode() + "\n"
 
 
 if __name__ == "__main__":

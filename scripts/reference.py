@@ -255,9 +255,14 @@ def _members(value: Any) -> Iterator[str]:
 
 def formats(page: str) -> str:
     """Return the page with a table of the vendors' templates: the derived modes, and the number of passed checks."""
-    kept: dict[str, Any] = json.loads(GALLERY.read_text(encoding="utf-8"))
     heads = ("template", "reasoning", "content", "calls", "passed", "failed")
-    return between(page, "formats", table(heads, map(_row, kept.items()), "llllrl"))
+    return between(page, "formats", table(heads, map(_row, kept().items()), "llllrl"))
+
+
+def kept() -> dict[str, Any]:
+    """Return the gallery's data by template."""
+    found: dict[str, Any] = json.loads(GALLERY.read_text(encoding="utf-8"))
+    return found
 
 
 def _row(item: tuple[str, Mapping[str, Any]]) -> Sequence[str]:

@@ -47,11 +47,6 @@ SETTINGS: Mapping[str, str] = {
 _RELATIVE = re.compile(r"(?P<picture>!?)(?P<text>\[[^\]]*\]\()(?!https?://|mailto:|#)(?P<target>[^)\s]+)\)")
 DIST, BUILD = ROOT / "dist", ROOT / "build"
 TYPED = 0.99
-NEEDED = (
-    *("py.typed", "formats/qwen3.json", "formats/markers/reasoning.json", "gateway/sampler.jinja"),
-    *("playground/page/index.html", "cli/example/chat_template.jinja"),
-)
-"""Files in the wheel other than Python. Each is read when its part is used."""
 ROOTS = ("unrender/", "unrender-")
 """Paths that a wheel may contain: the package and its metadata."""
 SOURCES = (
@@ -317,9 +312,9 @@ def contents(folder: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
-    _demand(wheel, names, [f"unrender/{name}" for name in NEEDED])
-    package = ROOT / "src" / "unrender"
-    _demand(wheel, names, [f"unrender/{path.relative_to(package).as_posix()}" for path in package.rglob("*.py")])
+    source_files = [path for path in (ROOT / "src" / "unrender").rglob("*") if path.is_file()]
+    wanted = [path.relative_to(ROOT / "src").as_posix() for path in source_files if "__pycache__" not in path.parts]
+    _demand(wheel, names, wanted)
     _refuse(wheel, [name for name in names if not name.startswith(ROOTS)])
     with tarfile.open(source) as archive:
         inner = [name.partition("/")[2] for name in archive.getnames()]

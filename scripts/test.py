@@ -75,11 +75,8 @@ def _units(files: Sequence[str]) -> list[str]:
 def _beside_unit(files: Sequence[str]) -> list[str]:
     """Return the test modules in `files` that aren't unit tests."""
     named = [Path(file) for file in files if file.startswith("tests/") and not file.startswith("tests/unit/")]
-    return [
-        path.as_posix()
-        for path in named
-        if path.name.startswith("test_") and path.suffix == ".py" and path.name != "test_structure.py"
-    ]
+    tests = [path for path in named if path.match("test_*.py") and path.name != "test_structure.py"]
+    return [path.as_posix() for path in tests]
 
 
 def _git(root: Path, *arguments: str) -> list[str]:

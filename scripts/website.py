@@ -328,7 +328,7 @@ def installable(page: str) -> str:
 def film() -> str:
     """Return the film of the home page: a menu of models, and for each an answer and its events."""
     options = "".join(f"<option>{name}</option>" for name in SITE["filmed"])
-    takes = "".join(take(kept()[SITE["examples"][name]]["rows"][-1]) for name in SITE["filmed"])
+    takes = "".join(take(reference.kept()[SITE["examples"][name]]["rows"][-1]) for name in SITE["filmed"])
     takes = takes.replace('"home-take"', '"home-take home-shown"', 1)
     bar = f'<div class="home-bar"><select aria-label="Model">{options}</select><span class="home-count" aria-hidden="true"></span></div>'
     return f'<div class="home-film">{bar}<div class="home-takes">{takes}</div></div>'
@@ -363,9 +363,7 @@ def gallery(page: str) -> str:
     chips = "".join(
         f'<button data-chip="{chip}" aria-pressed="false">{said}</button>' for chip, said in SITE["chips"].items()
     )
-    box = (
-        f'<input type="search" placeholder="Filter {len(kept())} models…" aria-label="Filter models by name or marker">'
-    )
+    box = f'<input type="search" placeholder="Filter {len(reference.kept())} models…" aria-label="Filter models by name or marker">'
     legend = row([PicturePiece(text=role, role=role, field="") for role in _LEGEND])
     folded = (
         group(
@@ -381,12 +379,6 @@ def gallery(page: str) -> str:
     return f'{shown}\n## Other formats\n\n{"".join(folded)}\n<script src="site/gallery.js"></script>\n'
 
 
-def kept() -> dict[str, Any]:
-    """Return the gallery's data by template."""
-    found: dict[str, Any] = json.loads(reference.GALLERY.read_text(encoding="utf-8"))
-    return found
-
-
 def own() -> list[Path]:
     """Return the templates of our own."""
     return sorted(OWN.glob("*.jinja"))
@@ -396,7 +388,7 @@ def models() -> Iterator[str]:
     """Yield the groups of the vendors' templates."""
     known = {name: (vendor, model) for vendor, listed in VENDORS.items() for model in listed for name in _names(model)}
     groups: dict[str, list[str]] = {vendor: [] for vendor in VENDORS}
-    for name, found in kept().items():
+    for name, found in reference.kept().items():
         vendor, model = known.get(name.removesuffix("-tool_use"), ("Others", name))
         groups[vendor].append(_model(name, model, found))
     yield from (group(vendor, rows) for vendor, rows in groups.items())

@@ -30,7 +30,7 @@ from vendor import vendor_templates
 
 SCRIPTS = environment.ROOT / "scripts"
 FOLDER = "vendor/models/templates"
-GALLERY = json.loads(reference.GALLERY.read_text(encoding="utf-8"))
+GALLERY = reference.kept()
 MANIFEST = tomllib.loads(fetch.MANIFEST.read_text(encoding="utf-8"))
 
 

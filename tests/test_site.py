@@ -176,19 +176,19 @@ def test_the_gallery_has_every_template_once() -> None:
     groups = list(website.models())
     shown = "".join(groups)
 
-    assert shown.count('class="entry"') == shown.count(" checks</span>") == len(website.kept())
-    assert shown.count('class="answer"') >= len(website.kept())
+    assert shown.count('class="entry"') == shown.count(" checks</span>") == len(reference.kept())
+    assert shown.count('class="answer"') >= len(reference.kept())
     assert [group for group in groups if "<small>0<" in group] == []
     assert (
         '<h4 id="qwen-qwen3-06b">Qwen3 0.6B</h4> <code>Qwen/Qwen3-0.6B</code> reasoning, can be switched off' in shown
     )
-    assert shown.count("#v1=") > len(website.kept()) / 2
+    assert shown.count("#v1=") > len(reference.kept()) / 2
 
 
 def test_every_vendor_is_named() -> None:
     """Each name in the table of vendors belongs to a template, and no template is missing."""
     listed = {name for models in website.VENDORS.values() for model in models for name in website._names(model)}
-    names = {name.removesuffix("-tool_use") for name in website.kept()}
+    names = {name.removesuffix("-tool_use") for name in reference.kept()}
 
     assert names <= listed
     assert sum(map(len, website.VENDORS.values())) == len(names)
@@ -196,11 +196,11 @@ def test_every_vendor_is_named() -> None:
 
 def test_pages_count_the_templates_that_pass() -> None:
     """The figure on the home page, in the README and in the comparison equals the gallery's data."""
-    passing = sum(not found["failed"] for found in website.kept().values())
+    passing = sum(not found["failed"] for found in reference.kept().values())
     pages = [(ROOT / name).read_text("utf-8") for name in ("README.md", "docs/index.md", "docs/explanation/why.md")]
 
-    assert [page[:20] for page in pages if f"{passing} of {len(website.kept())}" not in page] == []
-    assert f"output formats of {len(website.kept())} models" in (ROOT / "docs" / "gallery.md").read_text("utf-8")
+    assert [page[:20] for page in pages if f"{passing} of {len(reference.kept())}" not in page] == []
+    assert f"output formats of {len(reference.kept())} models" in (ROOT / "docs" / "gallery.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/explanation/why.md"])
