@@ -47,27 +47,25 @@ def main() -> None:
         name, data = added
         found.setdefault(name, []).append(Row(name=name, data=json.loads(data)))
     for name, of_format in found.items():
-        write(name, map(read_anew, of_format))
+        write(ANSWERS / f"{name}.jsonl", map(read_anew, of_format))
     anew(schema_rows.SCHEMAS, schema_rows.read, schema_rows.READ)
-    values = [{**row, "gives": given(row)} for row in value_rows()]
-    VALUES.write_text("".join(map(_line, values)), encoding="utf-8")
+    write(VALUES, ({**row, "gives": given(row)} for row in value_rows()))
     anew(CHECKS, problem_of, ("problem",))
     for name, reading in (("expressions", rendered), ("facts", facts), ("shapes", shaped)):
         anew(RENDERING / f"{name}.jsonl", reading, ("text", "error", "exhausted", "needs", "shaped"))
     anew(EXPLANATIONS, said, SAID)
     anew(message_rows.MESSAGES, message_rows.read, ("gives", "error"))
-    recipes = [{**row, **derived(row)} for row in rows_of(ANALYSIS)]
-    ANALYSIS.write_text("".join(map(_line, recipes)), encoding="utf-8")
+    write(ANALYSIS, ({**row, **derived(row)} for row in rows_of(ANALYSIS)))
 
 
 def anew(path: Path, reading: Callable[[Mapping[str, Any]], Mapping[str, Any]], says: Iterable[str]) -> None:
-    """Return the rows of a file with regenerated results."""
-    lines = []
-    for row in rows_of(path):
+    """Write a file's rows with regenerated results."""
+
+    def read_again(row: Mapping[str, Any]) -> dict[str, Any]:
         found = reading(row)
-        results = {key: found[key] for key in says if key in found}
-        lines.append(_line({key: row[key] for key in row if key not in says} | results))
-    path.write_text("".join(lines), encoding="utf-8")
+        return {key: row[key] for key in row if key not in says} | {key: found[key] for key in says if key in found}
+
+    write(path, map(read_again, rows_of(path)))
 
 
 def problem_of(row: Mapping[str, Any]) -> dict[str, str]:
@@ -102,9 +100,9 @@ def read_anew(row: Row) -> dict[str, Any]:
     return {**kept, **row.read([row.text]), **({} if allowed is None else {"written": allowed})}
 
 
-def write(name: str, data: Iterable[Mapping[str, Any]]) -> None:
-    """Write the file of a format."""
-    (ANSWERS / f"{name}.jsonl").write_text("".join(map(_line, data)), encoding="utf-8")
+def write(path: Path, data: Iterable[Mapping[str, Any]]) -> None:
+    """Write the rows of a file."""
+    path.write_text("".join(map(_line, data)), encoding="utf-8")
 
 
 def _line(data: Mapping[str, Any]) -> str:
