@@ -29,8 +29,8 @@ from unrender.answer.follow import after_closer, after_entries, after_part, afte
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
-from unrender.values.finder import Finder
-from unrender.values.marked_ends import MarkedEnds, Markers, torn_head
+from unrender.values.finder import Finder, torn_head
+from unrender.values.marked_ends import MarkedEnds, Markers
 from unrender.values.notations import literal_style, notation_of
 from unrender.values.raw import TagStyle
 from unrender.values.scanner import LiteralStyle

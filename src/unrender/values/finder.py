@@ -289,3 +289,29 @@ NO_NAMES = OddNames(())
 def odd_names(declared: tuple[str, ...]) -> OddNames:
     """Return the declared names that are not plain words. Instances are cached."""
     return OddNames(declared)
+
+
+# Damaged end markers.
+
+INSERTED, _REMOVED = 2, 3
+"""Maximum numbers of extra and of missing characters in a damaged end marker. In `</a1>`, the `1` is extra."""
+_FIRST_WORD = re.compile(r"\W*\w+")
+
+
+def torn_head(marker: str, name: str = "") -> str:
+    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`. Returns "" if the marker consists only of this
+    start.
+    """
+    found = _FIRST_WORD.match(marker)
+    at = marker.rfind(name) if name else -1
+    head = marker[: at + len(name)] if at >= 0 else found.group() if found else marker[:-1]
+    return head if head != marker and len(head) > 1 and not head[0].isalnum() else ""
+
+
+def is_damaged(torn: str, closer: str) -> bool:
+    """Return whether `torn` equals `closer`, except for a few additional or missing characters in one place."""
+    size = min(len(torn), len(closer))
+    before = next((at for at in range(size) if torn[at] != closer[at]), size)
+    rest = size - before
+    after = next((at for at in range(rest) if torn[-1 - at] != closer[-1 - at]), rest)
+    return len(torn) - before - after <= INSERTED and len(closer) - before - after <= _REMOVED

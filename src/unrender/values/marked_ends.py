@@ -26,17 +26,15 @@ from unrender.format import Part, Slot
 from unrender.limits import MAX_BLANK, MAX_OPTIONS
 from unrender.values import Resumable
 from unrender.values.coercion import ArgumentTypes
-from unrender.values.finder import Finder, end_of
+from unrender.values.finder import INSERTED, Finder, end_of, is_damaged, torn_head
 
 _GAP = rf"\s{{0,{MAX_BLANK}}}+"
 _KEY = r"[^\n]{1,128}?"
 _PLAIN_KEY = r"[\w.\-]{1,64}"
 _WORD = r"[^\s\"'<>]{1,128}"
-_INSERTED, _REMOVED = 2, 3
-"""Maximum numbers of extra and of missing characters in a damaged closer. In `</a1>`, the `1` is extra."""
 _REMAINS = 4
 """Minimum length of a suffix by which a damaged closer is recognized."""
-_REACH = 4 * MAX_BLANK + 3 * 128 + _INSERTED
+_REACH = 4 * MAX_BLANK + 3 * 128 + INSERTED
 """Maximum combined length of whitespace, names and inserted characters after a mark."""
 _PROSE = frozenset(".,;:!?)'`")
 TAIL = 64
@@ -59,6 +57,8 @@ class Kind(IntEnum):
     """The end of a call, followed by text that the syntax allows."""
     BEGUN = 6
     """The start of a call."""
+    NESTED = 7
+    """An end marker followed by a part of the call's end, and another end marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +196,8 @@ class MarkedEnds:
             return False
         if self.markers.call_close and _pattern(self.markers.call_close).match(text, place):
             return False  # The end of the call may start like an opener, as in `<a` and `</call>`.
+        if self._begun_nested.match(text, end):
+            return True
         heads = (self.markers.opener[:1] if not self.markers.separator else ()) + self.closers
         return any(text.startswith(str(head), place) or str(head).startswith(text[place:]) for head in heads)
 
@@ -205,6 +207,8 @@ class MarkedEnds:
         match kind:
             case Kind.CLOSED:
                 kind = self._closed(text, at, core, end, final=final)
+                if kind is Kind.CLOSED and self._nested.match(text, end):
+                    return ValueMark(Kind.NESTED, end)
                 again = kind is Kind.CLOSED and self._again_at(text, end)
                 # In `Rome </a>\n</a>`, only the second closer is where the format writes closers.
                 if again and not text.startswith(self.markers.lead, at):
@@ -260,10 +264,10 @@ class MarkedEnds:
         """Classify a closer that is damaged after its first word. For example, `</a1>` ends the value if a marker of the call follows."""
         named = self.key if self.markers.named else ""
         closer = next(it for it in self.closers if text.startswith(torn_head(it, named) or it, core))
-        for at in range(end, min(core + len(closer) + _INSERTED, len(text)) + 1):
+        for at in range(end, min(core + len(closer) + INSERTED, len(text)) + 1):
             if at > end and text[at - 1].isspace():
                 break
-            if not _alike(text[core:at], closer):
+            if not is_damaged(text[core:at], closer):
                 continue
             after = _SPACE.match(text, at)
             place = after.end() if after else at
@@ -321,6 +325,25 @@ class MarkedEnds:
         return re.compile(_GAP + _any(self._followers))
 
     @cached_property
+    def _parts_of_close(self) -> str:
+        """Pattern for the start of the call's end, without its last parts, where no part may start like the end of a value."""
+        parts = self.markers.call_close
+        sizes = range(1, len(parts))
+        apart = [size for size in sizes if not str(parts[size]).startswith(self.closers)]
+        return "(?:" + ("|".join(_joined(parts[:size], {}) for size in apart) or r"(?!)") + ")"
+
+    @cached_property
+    def _nested(self) -> re.Pattern[str]:
+        """Pattern for text after a closer that is inside the value, such as `</f></a>` in `<a>x</a></f></a></f></call>`."""
+        return re.compile(_GAP + self._parts_of_close + _GAP + _any(self.closers))
+
+    @cached_property
+    def _begun_nested(self) -> re.Pattern[str]:
+        """Pattern for text that may become what `_nested` matches."""
+        begun = _any(closer[:size] for closer in self.closers for size in range(1, len(closer)))
+        return re.compile(_GAP + self._parts_of_close + _GAP + begun + r"?\Z")
+
+    @cached_property
     def _opener(self) -> re.Pattern[str]:
         opener, separator = self.markers.opener, self.markers.separator.strip()
         if not opener or isinstance(opener[0], Slot):
@@ -357,31 +380,11 @@ class MarkedEnds:
 
 _SPACE = re.compile(_GAP)
 _LETTER = re.compile(r"(?<!\w)\w")
-_FIRST_WORD = re.compile(r"\W*\w+")
-
-
-def torn_head(marker: str, name: str = "") -> str:
-    """Return the start of a marker up to its first word or `name`, e.g. `</a` of `</a>`. Returns "" if the marker consists only of this
-    start.
-    """
-    found = _FIRST_WORD.match(marker)
-    at = marker.rfind(name) if name else -1
-    head = marker[: at + len(name)] if at >= 0 else found.group() if found else marker[:-1]
-    return head if head != marker and len(head) > 1 and not head[0].isalnum() else ""
 
 
 def _telling(parts: Collection[Part]) -> bool:
     text = "".join(part for part in parts if not isinstance(part, Slot))
     return len(text) > 2 and _LETTER.search(text) is not None
-
-
-def _alike(torn: str, closer: str) -> bool:
-    """Return whether `torn` equals `closer`, except for a few additional or missing characters in one place."""
-    size = min(len(torn), len(closer))
-    before = next((at for at in range(size) if torn[at] != closer[at]), size)
-    rest = size - before
-    after = next((at for at in range(rest) if torn[-1 - at] != closer[-1 - at]), rest)
-    return len(torn) - before - after <= _INSERTED and len(closer) - before - after <= _REMOVED
 
 
 def _any(texts: Iterable[str]) -> str:
@@ -476,6 +479,8 @@ class ValueMarks(Resumable):
             self.crossed = self.crossed or bool(self._loose(self.marks))
             return None
         opened = mark.kind is Kind.OPENED
+        if mark.kind is Kind.NESTED:  # Only a string can contain a closer.
+            mark = replace(mark, kind=Kind.MENTIONED if self.textual else Kind.CLOSED)
         if mark.kind is Kind.BROKEN and not self.depth:
             return ValueEnd(replace(mark, at=self.size, pieces=len(self.held)))
         if mark.kind is Kind.CLOSED:

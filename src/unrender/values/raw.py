@@ -205,7 +205,7 @@ class RawScanner(Scanner):
             return doubt.ended()
         if mark.kind is Kind.TEXT:
             return None
-        if mark.kind in (Kind.CLOSED, Kind.BROKEN) and self._nested:
+        if mark.kind in (Kind.CLOSED, Kind.BROKEN, Kind.NESTED) and self._nested:
             mark = replace(mark, kind=Kind.MENTIONED)
         return doubt.met(mark)
 
