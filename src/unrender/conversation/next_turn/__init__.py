@@ -181,8 +181,16 @@ class Extender:
         """Return a copy for a turn whose prompt consists of the given messages, which were rendered as `shown`."""
         system, _ = split_system(messages)
         thought = any(message.reasoning for message in messages)
-        first = replace(self, marked=False)._with(marked)
-        return replace(first, history=Chain(None, messages), system=system, thought=thought, shown=shown, later=None)
+        return replace(
+            self,
+            answer="",
+            marked=self.markers == "encode" and bool(marked),
+            history=Chain(None, messages),
+            system=system,
+            thought=thought,
+            shown=shown,
+            later=None,
+        )
 
     def resumed(self, messages: Sequence[Any]) -> Extender:
         """Return a copy for a later turn, whose prompt contains `messages`."""
