@@ -182,7 +182,7 @@ async def _touched(engine: Backend, turn: Turn) -> str:
     if short > _SHORT:
         return f"the engine reads {short} tokens in the prompt {texts[0]!r}"
     trims = trimmed == longer > 0 and bare != turn.prompt
-    return "white space at the end of a prompt doesn't change the number of tokens" if trims else ""
+    return "whitespace at the end of a prompt doesn't change the number of tokens" if trims else ""
 
 
 async def _forced(engine: Backend, template: ChatTemplate) -> tuple[str, str] | None:

@@ -366,7 +366,7 @@ def _same_in_all(found: Evidence) -> str:
 
 
 def _said(answer: Answer) -> str:
-    """Return an answer without white space and the end of the turn, which some engines send."""
+    """Return an answer without whitespace and the end of the turn, which some engines send."""
     ends = answer.turn.format.turn.all_ends
     return next((text for end in ends if (text := answer.text.removesuffix(end)) != answer.text), answer.text).strip()
 
