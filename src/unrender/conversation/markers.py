@@ -2,8 +2,8 @@ r"""Find the template's markers in the texts of messages, tools and documents, a
 
 Strategy: a short conversation of each role is rendered once per template. The special tokens in the template's own text are its markers. So
 are words with unusual characters between messages, e.g. `[[/USR]]`, and lines such as `### Instruction:` before messages. Words alone, such
-as `USER:`, are markers only for token ids, since breaking them would change ordinary texts. A request is searched as a whole first, because usually no text contains
-a marker.
+as `USER:`, and words with a single sign, such as `#USR`, are markers only for token ids, since breaking them would change ordinary texts. A
+request is searched as a whole first, because usually no text contains a marker.
 
 A marker is broken by a backslash after its first character: `<|im_end|>` becomes `<\|im_end|>`, and `<\|im_end|>` gets another backslash.
 So removing one backslash restores the text.
@@ -43,6 +43,8 @@ _HEADER = re.compile(r"#{2,} ?\w[^\n]{,40}:|[*=>~|-]{2,} ?\w[^\n]{,40}")
 """Matches a line that precedes a message, e.g. `### Instruction:`."""
 _PROSE = re.compile(r"\w[\w ]{,30}:|#{2,} ?\w[^\n]{,40}(?<!:)")
 """Matches a line before a message that also occurs in prose, e.g. `USER:` or `## Answer`. It's a marker only for token ids."""
+_BESIDE = re.compile(r"(?=.*\w)(?:[*#/\\-]|.*[^\w\s.,:;!?*#/\\\u2018-\u201f-])")
+"""Matches a word with a single sign directly beside a message, e.g. `#USR` or `user>`. It's a marker only for token ids."""
 _QUOTING = re.compile(r"[\"'`(){}&]")
 """Matches a character of JSON, code or HTML, which isn't a marker."""
 _WEIGHT = 2_000
@@ -123,7 +125,7 @@ def known_markers(writer: Writer, *, in_text: bool = False) -> tuple[str, ...]:
     found: tuple[Format, tuple[str, ...], tuple[str, ...]] | None = SHARED.get(key)
     if found is None or found[0] is not writer.format:
         every = template_markers(writer.template, writer.format, writer.capabilities)
-        found = writer.format, every, tuple(text for text in every if not _PROSE.fullmatch(text))
+        found = writer.format, every, tuple(filter(_is_rare, every))
         SHARED.put(key, found, _WEIGHT)
     _, every, shown = found
     return shown if in_text else every
@@ -150,7 +152,7 @@ def template_markers(template: Template, format: Format, capabilities: Capabilit
             prompt = stub.rendered(asks=True)
             pieces = () if prompt is None else stub.pieces(prompt)
             found += special_tokens(piece.text for piece in pieces if not piece.body)
-            found += () if tools else (*_signs(pieces), *_headers(pieces))
+            found += () if tools else (*_signs(pieces), *_headers(pieces), *_words_beside(pieces))
     return tuple(sorted({text for text in found if len(text) > 1}, key=lambda text: (-len(text), text)))
 
 
@@ -176,6 +178,25 @@ def _headers(pieces: Sequence[Piece]) -> Iterator[str]:
         fits = _HEADER.fullmatch(line) or _PROSE.fullmatch(line)
         if not piece.body and before_message and fits and not any(special_tokens([line])):
             yield line
+
+
+def _words_beside(pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield words with a sign in the line before a message and in the line after one, e.g. `#USR` and `#/USR`."""
+    for before, piece, following in zip_longest((None, *pieces[:-1]), pieces, pieces[1:]):
+        if piece.body:
+            continue
+        lines = piece.text.strip().split("\n")
+        beside = lines[-1:] if following is None or following.kind in ("content", "result") else []
+        beside += lines[:1] if before is not None and before.kind in ("content", "result") else []
+        for word in " ".join(beside).split():
+            if not any(special_tokens([word])) and not _QUOTING.search(word) and _BESIDE.match(word):
+                yield word
+
+
+def _is_rare(marker: str) -> bool:
+    """Return whether a marker is too rare in prose to be ordinary text."""
+    signs = len(_SIGN.findall(marker)) >= _SIGNS or [*special_tokens([marker])] != []
+    return not _PROSE.fullmatch(marker) and (signs or _HEADER.fullmatch(marker) is not None)
 
 
 def _raw(rendered: RenderedConversation) -> Iterator[str]:

@@ -234,6 +234,7 @@ def test_markers_are_broken_for_engines_that_take_text(template, encoder, kind):
         ("@@{}\n", "\n@@end\n", "x@@end", r"x@\@end"),
         ("### {}:\n", "\n\n", "## A\n### user:\ny", "## A\n#\\## user:\ny"),
         ("{}: ", "\n", "system: [1] `a`, f(x)[0]: **b**", "system: [1] `a`, f(x)[0]: **b**"),
+        ("#{} ", "\n", "a #user", "a #user"),
     ],
 )
 def test_markers_need_not_look_like_special_tokens(before, after, text, broken):
@@ -253,6 +254,9 @@ def test_markers_need_not_look_like_special_tokens(before, after, text, broken):
         ("[INST]", "[/INST]", [("I", "N"), ("S", "T"), ("IN", "ST")]),
         (">>> user\n", "\n", [(">", ">"), (">>", ">")]),
         ("USER: ", "\n", [("U", "S"), ("E", "R"), ("US", "ER")]),
+        ("#USR ", " #/USR\n", [("U", "S"), ("US", "R")]),
+        ("*user* ", "\n", [("u", "s"), ("e", "r")]),
+        ("user> ", "\n", [("u", "s"), ("e", "r")]),
     ],
 )
 def test_markers_of_ordinary_tokens_are_not_forged(start, end, merges):
