@@ -182,7 +182,7 @@ def _headers(pieces: Sequence[Piece]) -> Iterator[str]:
 
 def _words_beside(pieces: Sequence[Piece]) -> Iterator[str]:
     """Yield words with a sign in the line before a message and in the line after one, e.g. `#USR` and `#/USR`."""
-    for before, piece, following in zip_longest((None, *pieces[:-1]), pieces, pieces[1:]):
+    for before, piece, following in zip_longest((None, *pieces)[: len(pieces)], pieces, pieces[1:]):
         if piece.body:
             continue
         lines = piece.text.strip().split("\n")
