@@ -13,7 +13,7 @@ from typing import Literal, NoReturn
 
 from unrender.answer import is_distinctive
 from unrender.answer.views import BACKQUOTES
-from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT, MAX_WORDS
+from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_CONTEXT, MAX_SLOW_TEXT, MAX_WORD, MAX_WORDS
 from unrender.machine import Malformed
 from unrender.machine.call_events import (
     ABANDONED,
@@ -37,7 +37,8 @@ from unrender.machine.interpreter import OR
 from unrender.machine.quotation import Quotation, going_on
 from unrender.messages import CallStatus
 from unrender.nodes import Role
-from unrender.values.finder import SPACE, end_of
+from unrender.values.finder import SPACE, Finder, end_of
+from unrender.values.json_text import escape
 
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """Matches a closing tag, or a prefix of one."""
@@ -47,6 +48,8 @@ _GOES_ON = (",", ":", "}", "]")
 """Characters that can continue JSON after a complete value."""
 _NEXT_FIELD = (",", ":", '"')
 """Characters after which a JSON object may continue if its closing brace is wrong."""
+_FIELD = re.compile(rf"[\s,}}]{{0,{MAX_BLANK}}}+[\"']?(?:[\w.-]{{1,{MAX_BLANK}}}+(?:[\"']\s{{0,{MAX_BLANK}}}+(:)?)?)?")
+"""Matches a prefix of another field after a JSON object. The group is the colon after the field's key, as in `, "b": 2}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,10 @@ class TailReader(ObjectReader):
         machine, view = self.machine, self.view
         if (more := self._end_failed()) is not None:
             return more
-        # A call without end markers, such as `f(a=1)`, is already complete, unless its bracket may be part of a value.
-        if not view.closers and not view.hides_closers and not self._limited():
-            self._complete()
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
+        if machine.call and (more := self._ends(at)) is not None:
+            return more
         # Layout between calls is always shorter than `MAX_BLANK`, so leave the run of calls.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine.at)
@@ -161,6 +163,10 @@ class TailReader(ObjectReader):
         if mendable and mark and not self.decided(view.marks, after):
             return True
         mendable = mendable and machine.buffer[after : after + 1] not in _GOES_ON
+        lost = self._lost(after) if mendable and mark else False
+        if lost is None:
+            return True
+        mendable = mendable and not lost
         machine.take(Role.MALFORMED, at)
         if not mark and not machine.final and (mendable or stops.literals):
             return True
@@ -211,7 +217,7 @@ class TailReader(ObjectReader):
         text += "" if text.endswith(mark) else mark
         machine.searched += len(text)
         found = mend(self.view, text, start, machine.request)
-        if found is None:
+        if found is None or self._displaced(found.call):
             return False
         self._cut_back(start)
         if machine.frames and machine.frames[-1].at == start:
@@ -348,13 +354,80 @@ class TailReader(ObjectReader):
             self._missing(expected[seen])
         machine.take(Role.MARKER, at + len(mark))
         machine.closed = index + 1
-        if machine.closed >= len(self.view.closers):
+        # The text after a damaged call, or after a call in a section, may show that arguments are lost.
+        unsure = machine.call and (machine.call.repaired or machine.closed < len(expected))
+        if machine.closed >= len(self.view.closers) and not unsure:
             self._complete()
         return True
 
+    def _ends(self, at: int) -> bool | None:
+        """Complete the call if it has ended, or end it if more of its arguments follow at `at`.
+
+        Return whether more text is needed, or None if the text at `at` may follow the call.
+        """
+        machine, view, entries = self.machine, self.view, bool(self.view.arguments.entry)
+        # A call without end markers, such as `f(a=1)`, is already complete, unless its bracket may be part of a value.
+        ended = machine.closed >= len(view.closers) and bool(view.closers or not view.hides_closers)
+        # The end of an object shows that the call wasn't cut off.
+        if (entries and self._limited()) or not (ended or machine.closed or not entries):
+            return None
+        if (lost := self._lost(at)) is not False:
+            return lost is None or self._give_up(at)
+        if ended:
+            self._complete()
+        return None
+
+    def _lost(self, at: int) -> bool | None:
+        """Return whether more of the call's arguments follow at `at`, after its end. Return None if more text is needed."""
+        machine, view, call = self.machine, self.view, self.machine.current
+        buffer, position = machine.buffer, machine.position
+        if not view.arguments.entry:
+            found = _FIELD.match(buffer, at)
+            more = found is not None and found.group(1) is not None
+            # In `""city": "Rome"}`, an empty string isn't the arguments.
+            more |= at == machine.at and buffer[at : at + 1].isalnum() and machine.recent(position - 1, position) == '"'
+            return None if end_of(_FIELD, buffer, at) == len(buffer) and not (more or machine.final) else more
+        if not view.closers or not (call.repaired or machine.closed < len(view.closers) + len(view.section)):
+            return False
+        if undecided(machine, view.marks, at):
+            return None
+        if view.marks.at(buffer, at):
+            return False
+        marks = view.argument_marks(call.missing)
+        finder = Finder((*marks, *view.broken_ends.literals, *view.turn_ends.literals))
+        reach = at + MAX_WORD + finder.longest
+        _, mark = finder.find(buffer, at, reach)
+        return None if not mark and not machine.final and len(buffer) < reach else mark in marks
+
+    def _give_up(self, at: int) -> bool:
+        """End a call whose arguments may be incomplete, because more arguments follow at `at`."""
+        machine = self.machine
+        due = (*self.view.closers, *self.view.section)[machine.closed :]
+        wanted = repr(due[0]) if due else "the end of the call"
+        if machine.frames and machine.frames[-1].whole:
+            self.fail(wanted)
+        self._refuse("invalid", wanted, machine.buffer[at : at + 1])
+        return False
+
+    def begin_call(self) -> CallState:
+        """Begin a possible call."""
+        machine, call = self.machine, begin_call(self.machine)
+        if machine.frames:
+            frame = machine.frames[-1]
+            call.before = self.view.argument_at_end(machine.context(frame.at, frame.spans, MAX_CONTEXT))
+        return call
+
+    def _displaced(self, call: CallState) -> bool:
+        """Return whether an argument that the call lacks was written before it, as in `<a>1</a><call name="f"></call>`."""
+        before = self.machine.current.before
+        return bool(before) and before in call.missing
+
     def _complete(self) -> None:
         machine, call = self.machine, self.machine.call
-        if call and (call.repaired or self.view.unmarked) and not self._fits(call):
+        if call and self._displaced(call):
+            fail_call(machine, "invalid", "arguments after the tool's name", "")
+            machine.closed = ABANDONED
+        elif call and (call.repaired or self.view.unmarked) and not self._fits(call):
             fail_call(machine, "invalid", "arguments that match the tool's schema", "")
             machine.closed = ABANDONED
         elif call:
@@ -365,11 +438,15 @@ class TailReader(ObjectReader):
     def _missing(self, marker: str) -> None:
         """Report a missing end marker. Without the marker, a call is valid only if its arguments match the tool's schema."""
         self.machine.malformed("", repr(marker))
-        if self.machine.call is not None:
-            self.machine.call.repaired = True
+        if call := self.machine.call:
+            call.repaired = True
+            # If a value contains the missing marker, the value and the marker may be swapped.
+            call.unclear |= is_distinctive(marker) and escape(marker) in "".join(call.arguments)
 
     def _fits(self, call: CallState) -> bool:
         arguments = "".join(call.arguments)
+        if call.unclear:
+            return False
         if not call.repaired:
             return call.begun or call.types.admit(arguments)
         # Reject repaired calls with unknown arguments. In `{city:"Paris,opts:{"a": 1}}`, a missing quotation mark turns `a` into an
@@ -406,6 +483,13 @@ class TailReader(ObjectReader):
         around = going_on(machine.quotation) if mark and machine.quotation else None
         if around and not around.any_text and self.unless_quoted(around):
             return True
+        if machine.call and machine.closed < len(view.closers):
+            marks, after = Finder(view.argument_marks(machine.call.missing)), at + len(mark)
+            after = end_of(SPACE, machine.buffer, after, after + MAX_BLANK)
+            if undecided(machine, marks, after):
+                return True
+            if marks.at(machine.buffer, after):  # A start marker is inside a call, as in `<f><call><a>Rome</a></f>`.
+                return self._give_up(at)
         if machine.closed < len(view.closers):
             self._missing(view.closers[machine.closed])
         self._complete()
