@@ -23,7 +23,7 @@ from functools import cached_property
 
 from unrender.cache import kept
 from unrender.format import Part, Slot
-from unrender.limits import MAX_BLANK, MAX_OPTIONS
+from unrender.limits import MAX_BLANK, MAX_OPTIONS, MAX_WORDS
 from unrender.values import Resumable
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import INSERTED, Finder, end_of, is_damaged, torn_head
@@ -58,7 +58,7 @@ class Kind(IntEnum):
     BEGUN = 6
     """The start of a call."""
     NESTED = 7
-    """An end marker followed by a part of the call's end, and another end marker."""
+    """An end marker followed by a part of the end of all calls, and another end marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +194,10 @@ class MarkedEnds:
         place = end_of(_SPACE, text, end)
         if len(text) - end >= self._reach or self._opener.match(text, place):
             return False
-        if self.markers.call_close and _pattern(self.markers.call_close).match(text, place):
-            return False  # The end of the call may start like an opener, as in `<a` and `</call>`.
         if self._begun_nested.match(text, end):
             return True
+        if self.markers.call_close and _pattern(self.markers.call_close).match(text, place):
+            return False  # The end of the call may start like an opener, as in `<a` and `</call>`.
         heads = (self.markers.opener[:1] if not self.markers.separator else ()) + self.closers
         return any(text.startswith(str(head), place) or str(head).startswith(text[place:]) for head in heads)
 
@@ -325,23 +325,27 @@ class MarkedEnds:
         return re.compile(_GAP + _any(self._followers))
 
     @cached_property
-    def _parts_of_close(self) -> str:
-        """Pattern for the start of the call's end, without its last parts, where no part may start like the end of a value."""
-        parts = self.markers.call_close
-        sizes = range(1, len(parts))
-        apart = [size for size in sizes if not str(parts[size]).startswith(self.closers)]
-        return "(?:" + ("|".join(_joined(parts[:size], {}) for size in apart) or r"(?!)") + ")"
+    def _part_of_end(self) -> str:
+        """Pattern for a part of the end of all calls, with text up to another marker. No part may start like the end of a value."""
+        markers = self.markers
+        parts = (*markers.call_close, *markers.section_end)
+        apart = [size for size in range(1, len(parts)) if not str(parts[size]).startswith(self.closers)]
+        begun = "|".join(_joined(parts[:size], {}) for size in apart) or r"(?!)"
+        texts = [part for part in parts if not isinstance(part, Slot)]
+        others = [_any((*texts, *markers.turn_ends)), self._opener.pattern.replace("?P<key>", "?:")]
+        others += [_joined(markers.call_open, {})] if markers.call_open else []
+        return f"{_GAP}(?:{begun})(?:(?!{'|'.join(others)}).){{0,{MAX_WORDS}}}?"
 
     @cached_property
     def _nested(self) -> re.Pattern[str]:
         """Pattern for text after a closer that is inside the value, such as `</f></a>` in `<a>x</a></f></a></f></call>`."""
-        return re.compile(_GAP + self._parts_of_close + _GAP + _any(self.closers))
+        return re.compile(self._part_of_end + _any(self.closers), re.DOTALL)
 
     @cached_property
     def _begun_nested(self) -> re.Pattern[str]:
         """Pattern for text that may become what `_nested` matches."""
         begun = _any(closer[:size] for closer in self.closers for size in range(1, len(closer)))
-        return re.compile(_GAP + self._parts_of_close + _GAP + begun + r"?\Z")
+        return re.compile(self._part_of_end + begun + r"?\Z", re.DOTALL)
 
     @cached_property
     def _opener(self) -> re.Pattern[str]:
