@@ -187,17 +187,3 @@ def test_a_response_is_bounded_as_a_tool_is() -> None:
     with pytest.raises(GrammarError) as caught:
         expand(grammar, Values.SPELLED, Limits(tool_parts=1))
     assert str(caught.value) == "response schema: #: it has 2 parts, more than 1; simplify it"
-
-
-def test_the_standard_budget() -> None:
-    """These are the limits that a server applies to a client's schema."""
-    values = [
-        STANDARD.tool_parts,
-        STANDARD.tool_characters,
-        STANDARD.tool_depth,
-        STANDARD.grammar_parts,
-        STANDARD.grammar_characters,
-    ]
-
-    assert [*values, STANDARD.grammar_steps] == [50_000, 500_000, 64, 100_000, 2_000_000, 1_000_000]
-    assert Weight() == Weight(1, 0, 0)
