@@ -73,11 +73,12 @@ REASONS = [
 def test_spent_says_which_limit_was_met(limits, rendering, times, reason):
     """Each limit has its own reason. An exceeded limit stays exceeded, and later ones don't change the reason."""
     spent = Spent(limits)
-    reached = [(spent.is_over, spent.add(rendering))[0] for _ in range(times)]
-
-    assert not any(reached)
+    for _ in range(times):
+        assert not spent.is_over
+        spent.add(rendering)
     assert spent.is_over
     spent.add(rendering)
+
     assert spent.is_over
     assert reason in spent.reason
 

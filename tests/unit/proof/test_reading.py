@@ -179,9 +179,9 @@ def test_answers_begin_where_the_prompt_ends():
 
 
 @cases
-def test_what_is_not_shown_is_not_cut_out(why, known, template, replaced, count):
+def test_what_is_not_shown_is_not_cut_out(why, known, template, first, replaced, count):
     """Refusals are skipped, and answers that don't show all parts and the question."""
-    source = (template or SOURCE).replace(*replaced, 1)
+    source = first + (template or SOURCE).replace("m.content or ''", replaced)
 
     assert len(cut_outs(prober(source, **known), REQUEST)) == count, why
 
