@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -152,21 +151,6 @@ def test_lazy_gbnf_serves_from_the_first_marker_too():
     assert converted_reader(lazy.constraint("llama.cpp").grammar)(F)
     assert not eager.constraint("llama.cpp").triggers
     assert not converted_reader(eager.constraint("llama.cpp").grammar)(F)
-
-
-def test_samples_are_answers():
-    """A sample is an answer that the grammar accepts."""
-    answer = turn_of()
-    accepts = lark_reader(answer.constraint("llguidance").grammar)
-
-    assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
-
-
-def test_formats_without_calls_write_content():
-    """In a format without calls, tools change nothing."""
-    answer = turn_of(replace(FORMAT, tools=CallSyntax()))
-
-    assert lark_reader(answer.constraint("llguidance").grammar)("Hi")
 
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])

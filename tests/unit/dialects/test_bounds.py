@@ -129,18 +129,6 @@ def test_length_is_linear_in_the_properties(syntax, write, required):
     assert twice < 2.3 * once
 
 
-@pytest.mark.few(12)
-@pytest.mark.slow
-@SYNTAXES
-@pytest.mark.parametrize("name", PROPERTIES)
-def test_any_argument_can_be_drawn(syntax, name):
-    """Arguments with several spellings, such as lists and objects, are sampled in bounded time."""
-    tool = Tool(name="f", parameters={"properties": {name: PROPERTIES[name]}, "required": [name]})
-    drawn = [answer(syntax, tool).sample(seed) for seed in range(20)]
-
-    assert any("f" in text for text in drawn)
-
-
 def test_a_list_in_a_call_without_marks_is_drawn():
     """A call that begins with a bracket can be sampled next to a long header. It used to be split endlessly."""
     codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
