@@ -226,6 +226,40 @@ def _real(found: Found) -> Lines:
     )
 
 
+def _bfcl(found: Found) -> Lines:
+    """Yield the correct answers by way and category, with confidence intervals."""
+    rows = {(row["way"], row["category"]): row for row in found["bfcl"]["rows"]}
+    asked = {category: row["asked"] for (_, category), row in rows.items()}
+    heads = (f"right, {found['bfcl']['model']}", *(f"{name}, of {count}" for name, count in asked.items()))
+    ways = dict.fromkeys(way for way, _ in rows)
+    yield from table(heads, ((way, *(_share(rows.get((way, name))) for name in asked)) for way in ways))
+    yield ""
+    yield f"Measured on {found['bfcl']['date']}."
+
+
+def _share(row: Found | None) -> str:
+    return f"{row['right']} ({row['interval'][0]:.0%} to {row['interval'][1]:.0%})" if row else "–"
+
+
+def _bfcl_lost(found: Found) -> Lines:
+    lost = found["bfcl"]["lost"]
+    reasons = sorted({reason for tasks in lost.values() for reason in tasks})
+    cells = ((reason, *(len(tasks.get(reason, ())) for tasks in lost.values())) for reason in reasons)
+    yield from table(("lost by default settings", *lost), cells)
+
+
+_TURNS = {
+    "": "{way}",
+    "conversations": "{asked}",
+    "right": "{right}",
+    "requests": "{requests}",
+    "calls": "{made}",
+    "ran without an error": "{ran}",
+    "known tokens": "{known}",
+    "processed again": "{again}",
+}
+
+
 TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "run": _run,
     "chunk": _chunk,
@@ -243,5 +277,8 @@ TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "real": _real,
     "worth": _columns("grammar_worth", "rows", _WORTH, left=2),
     "healing": _columns("healing", "rows", _HEALING),
+    "bfcl": _bfcl,
+    "bfcl_lost": _bfcl_lost,
+    "bfcl_turns": _columns("bfcl", "turns", _TURNS),
 }
 """Functions that return the lines of each table."""

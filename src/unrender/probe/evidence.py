@@ -1,7 +1,7 @@
 """Asks an engine for everything that the causes need: its prompts, its treatment of text and grammars, and its answers to the tasks.
 
-Strategy: what the server does is asked first, with a few tokens each. Then the model gets the tasks, those of all numbers of tools in turn,
-until the time is up. If the template has no tools, each declared format is tried first, and the best one is used.
+Strategy: what the server does is asked first, with a few tokens each. Then the model gets the tasks, with all numbers of tools in each half
+of the time, until the time is up. If the template has no tools, each declared format is tried first, and the best one is used.
 """
 
 from __future__ import annotations
@@ -121,18 +121,19 @@ async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, tol
     await _bound(engine, found, [answer.task for answer in called[:_BOUND]], begun + seconds * 0.9, own)
     if isinstance(engine, HttpEngine) and found.tool_format == "auto":
         # Of each task, the request with the fewest tools is the quickest.
-        clear = {answer.task.name: answer for answer in reversed(called) if answer.calls and not answer.task.variables}
+        quickest_last = sorted(called, key=lambda answer: -answer.task.count)
+        clear = {answer.task.name: answer for answer in quickest_last if answer.calls and not answer.task.variables}
         await _served(engine, found, [*clear.values()] or called[:2], begun + seconds)
     found.seconds = time.monotonic() - begun
     return found
 
 
 def _planned(template: ChatTemplate) -> list[Task]:
-    """Return all tasks, so that each part of the list has all numbers of tools."""
-    asked = [(at // 4, count, task) for count in COUNTS for at, task in enumerate(tasks_with(count))]
+    """Return all tasks in two halves, first with more and more tools, then with fewer. So an engine with a cache reads each tool once."""
+    asked = [(at % 2, count, task) for count in COUNTS for at, task in enumerate(tasks_with(count))]
     if switch := thinking_switch(template):
-        asked += [(2, 5, task) for task in tasks_with(5, switch)]
-    return [task for _, _, task in sorted(asked, key=lambda it: it[:2])]
+        asked += [(1, 5, task) for task in tasks_with(5, switch)]
+    return [task for _, _, task in sorted(asked, key=lambda it: (it[0], -it[1] if it[0] else it[1]))]
 
 
 def thinking_switch(template: ChatTemplate) -> Mapping[str, Any]:
