@@ -61,6 +61,8 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 """For each way of prompting, the model's name at the gateway or llama.cpp, and request parameters."""
 _TURNS = ("llama.cpp", "gateway", "gateway, observed", "gateway, rendered anew")
 """Ways for conversations. A turn ends with an answer without calls, so calls can't be required."""
+_SELDOM = ("llama.cpp, required", "gateway, offered")
+"""Ways that run only if they are named."""
 _SETTINGS = {"plain": "", "observed": "format = {format}", "offered": 'repair = "offered"', "anew": 'extend = "off"'}
 """Gateway settings of each model's name."""
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
@@ -72,6 +74,12 @@ _STEPS = 5
 """Maximum number of requests in a turn of a conversation."""
 _COUNTS = ("right", "read", "requests", "made", "ran", "known", "again")
 """Counts in the results. All except the first two are only for conversations."""
+REASONS = (
+    "wrong in all ways",
+    "other values than with a grammar",
+    "no call that fits the tools",
+    "right call not parsed",
+)
 _EVALUATION = "bfcl_eval.eval_checker"
 
 
@@ -83,13 +91,20 @@ def main() -> None:
         model={"default": "coder-small", "help": f"one of {', '.join(MODELS)}, or a GGUF file"},
         limit={"type": int, "default": 10, "help": "tasks per category"},
         categories={"nargs": "+", "choices": CATEGORIES, "default": [*CATEGORIES]},
-        ways={"nargs": "+", "choices": WAYS, "default": [*WAYS]},
+        ways={"nargs": "+", "choices": WAYS, "default": [way for way in WAYS if way not in _SELDOM]},
         out={"type": Path, "default": Path("bfcl.jsonl"), "help": "one line per answer; a later run continues it"},
     )
     if given.limit:
         _run(given, model_file(given.model) if given.model in MODELS else Path(given.model), given.out)
     rows = [row for row in _lines(given.out) if row["model"] == given.model and row["way"] in given.ways]
-    finish(given, "bfcl", results(given.model, rows), "bfcl", "bfcl_lost", "bfcl_turns")
+    finish(
+        given,
+        "bfcl",
+        results(MODELS.get(given.model, {}).get("name", given.model), rows),
+        "bfcl",
+        "bfcl_lost",
+        "bfcl_turns",
+    )
 
 
 def _ways(given: argparse.Namespace, category: str) -> list[str]:
@@ -313,23 +328,24 @@ def results(model: str, rows: Collection[Mapping[str, Any]]) -> dict[str, Any]:
             row = {"way": way, "category": category, "asked": len(whole), **summed}
             shares = {"interval": interval(summed["right"], len(whole))}
             found["turns" if category == "multi_turn" else "rows"].append(row | shares)
-        for name, task in whole.items() if {"gateway", "gateway, grammar"} <= {*ways} else ():
-            if reason := _reason(task):
-                found["lost"].setdefault(category, {}).setdefault(reason, []).append(name)
+        if {"gateway", "gateway, grammar"} <= {*ways} and category != "irrelevance":
+            reasons = {name: _reason(task) for name, task in whole.items()}
+            found["lost"][category] = {it: [name for name in reasons if reasons[name] == it] for it in REASONS}
     return found
 
 
 def _reason(task: Mapping[str, Any]) -> str:
-    """Return the reason why the gateway's default settings lose a task that needs calls, or "" if they don't."""
+    """Return the reason why the gateway's default settings lose a task, or "" if they don't."""
     default, bound = task["gateway"], task["gateway, grammar"]
-    if default["right"] or default["category"] == "irrelevance":
-        return ""
-    if not any(answer["right"] for answer in task.values()):
-        return "wrong in all ways"
-    if not bound["right"]:
-        return "right in another way"
-    named = any(name in (default.get("content") or "") for call in bound["calls"] for name in call)
-    return "other values without a grammar" if default["read"] else "call not parsed" if named else "no call"
+    written = _parsed((default.get("content") or "").strip("`json\n"))
+    same = any({"name": name, "arguments": given} == written for call in bound["calls"] for name, given in call.items())
+    reasons = {
+        "": default["right"],
+        "wrong in all ways": not any(answer["right"] for answer in task.values()),
+        "right call not parsed": not default["read"] and same,
+        "other values than with a grammar": default["read"],
+    }
+    return next((reason for reason, holds in reasons.items() if holds), REASONS[2])
 
 
 def interval(right: int, all_: int) -> tuple[float, float]:

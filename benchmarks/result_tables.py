@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Any
@@ -230,21 +231,35 @@ def _bfcl(found: Found) -> Lines:
     """Yield the correct answers by way and category, with confidence intervals."""
     rows = {(row["way"], row["category"]): row for row in found["bfcl"]["rows"]}
     asked = {category: row["asked"] for (_, category), row in rows.items()}
+    form = "{right} ({interval[0]:.0%} to {interval[1]:.0%})".format
+    cells = ((way, *(form(**rows[way, name]) for name in asked)) for way in dict.fromkeys(way for way, _ in rows))
     heads = (f"right, {found['bfcl']['model']}", *(f"{name}, of {count}" for name, count in asked.items()))
-    ways = dict.fromkeys(way for way, _ in rows)
-    yield from table(heads, ((way, *(_share(rows.get((way, name))) for name in asked)) for way in ways))
+    yield from table(heads, cells)
     yield ""
-    yield f"Measured on {found['bfcl']['date']}."
+    shown = ", ".join(f"{right} ({way})" for way, right in _both(found, "right").items())
+    yield f"Right in *simple* and *multiple* together: {shown}. Measured on {found['bfcl']['date']}."
 
 
-def _share(row: Found | None) -> str:
-    return f"{row['right']} ({row['interval'][0]:.0%} to {row['interval'][1]:.0%})" if row else "–"
+def _both(found: Found, key: str) -> Counter[str]:
+    """Return the sum of a count in the two categories that need one call, by way."""
+    counts = Counter[str]()
+    for row in found["bfcl"]["rows"]:
+        counts[row["way"]] += row[key] * (row["category"] in ("simple", "multiple"))
+    return counts
+
+
+def _bfcl_line(found: Found) -> Lines:
+    name, right = found["bfcl"]["model"].partition("-Instruct")[0], _both(found, "right")
+    yield (
+        f"**Reads what models really write.** {name} calls tools in another syntax than its template's: of "
+        f"{_both(found, 'asked')['gateway']} tasks of BFCL, the gateway gets {right['gateway']} right, and llama.cpp's own "
+        f"endpoint {right['llama.cpp']} ([how we measured](docs/explanation/why.md#calls-of-real-models))."
+    )
 
 
 def _bfcl_lost(found: Found) -> Lines:
     lost = found["bfcl"]["lost"]
-    reasons = sorted({reason for tasks in lost.values() for reason in tasks})
-    cells = ((reason, *(len(tasks.get(reason, ())) for tasks in lost.values())) for reason in reasons)
+    cells = ((reason, *(len(tasks[reason]) for tasks in lost.values())) for reason in next(iter(lost.values())))
     yield from table(("lost by default settings", *lost), cells)
 
 
@@ -278,6 +293,7 @@ TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "worth": _columns("grammar_worth", "rows", _WORTH, left=2),
     "healing": _columns("healing", "rows", _HEALING),
     "bfcl": _bfcl,
+    "bfcl_line": _bfcl_line,
     "bfcl_lost": _bfcl_lost,
     "bfcl_turns": _columns("bfcl", "turns", _TURNS),
 }
