@@ -138,11 +138,8 @@ def _run(given: argparse.Namespace, path: Path, out: Path) -> None:
 
 def settings(address: str, format_file: Path) -> str:
     """Return the gateway's settings: the same engine as several models, each with its own way to parse calls."""
-    models = [
-        f'[[models]]\nname = "{name}"\nbackend = "llama-server"\nurl = "{address}"\n'
-        f"{line.format(format=json.dumps(str(format_file)))}\n"
-        for name, line in _SETTINGS.items()
-    ]
+    shared, file = f'backend = "llama-server"\nurl = "{address}"', json.dumps(str(format_file))
+    models = (f'[[models]]\nname = "{name}"\n{shared}\n{own.format(format=file)}' for name, own in _SETTINGS.items())
     return "\n".join(models)
 
 
@@ -205,7 +202,10 @@ class Dataset:
         """Return the calls of each answer in each turn as Python source, whether they are right, and counts."""
         files = [self._documents.MULTI_TURN_FUNC_DOC_FILE_MAPPING[name] for name in task["involved_classes"]]
         listed = [it for file in files for it in self.rows(f"multi_turn_func_doc/{file.removesuffix('.json')}")]
+        for function in listed:
+            function.pop("response", None)
         body = {**request([it for it in listed if it["name"] not in task.get("excluded_function", ())]), **more}
+        world = (task["initial_config"], task["involved_classes"], more["model"], task["id"])
         messages, calls, counts, known = list[Any](), list[list[list[str]]](), Counter[str](), 0
         for said in task["question"]:
             messages += said
@@ -219,25 +219,19 @@ class Dataset:
                 if not (made := message.get("tool_calls") or ()):
                     break
                 calls[-1].append([_source(body["tools"], **call["function"]) for call in made])
-                messages += (results := list(self._results(task, more["model"], made, calls[-1][-1])))
-                ran = sum(not result["content"].startswith(("Error", '{"error"')) for result in results)
+                results, _ = self._tools.execute_multi_turn_func_call(calls[-1][-1], *world)
+                shown = zip(made, results, strict=True)
+                messages += [{"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in shown]
+                ran = sum(not text.startswith(("Error", '{"error"')) for text in results)
                 counts.update(made=len(made), ran=ran)
         judged = self._talks.multi_turn_checker(calls, task["ground_truth"], task, "multi_turn_base", more["model"])
         return {"right": judged["valid"], "calls": calls, **counts}
 
-    def _results(self, task: Any, model: str, made: Any, sources: Any) -> Iterator[dict[str, Any]]:
-        """Run calls in the classes of a conversation, which are separate for each model's name."""
-        given = (task["initial_config"], task["involved_classes"], model, task["id"])
-        for call, result in zip(made, self._tools.execute_multi_turn_func_call(sources, *given)[0], strict=True):
-            yield {"role": "tool", "tool_call_id": call["id"], "content": result}
-
     def _is_right(self, task: Any, category: str, calls: list[Any]) -> bool:
         if not all(isinstance(arguments, dict) for call in calls for arguments in call.values()) or not calls:
             return False
-        judged = self._checker.ast_checker(
-            task["function"], calls, task["ground_truth"], self._python, category, "unrender"
-        )
-        return bool(judged["valid"])
+        given = (task["function"], calls, task["ground_truth"], self._python, category, "unrender")
+        return bool(self._checker.ast_checker(*given)["valid"])
 
 
 def _module(name: str, **members: Any) -> None:
@@ -258,14 +252,7 @@ def _wheel() -> Path:
 
 def request(functions: Collection[Any]) -> dict[str, Any]:
     """Return functions as the tools of a request, and its other parameters."""
-    named = [
-        {
-            "name": it["name"].replace(".", "_"),
-            "description": it["description"],
-            "parameters": _schema(it["parameters"]),
-        }
-        for it in functions
-    ]
+    named = [{**it, "name": it["name"].replace(".", "_"), "parameters": _schema(it["parameters"])} for it in functions]
     tools = [{"type": "function", "function": function} for function in named]
     return {"tools": tools, "temperature": 0, "max_tokens": _LIMIT}
 
@@ -277,10 +264,8 @@ def _schema(schema: Any) -> Any:
         return schema
     kind = schema.get("type")
     own = {"type": _TYPES.get(kind, kind)} if isinstance(kind, str) and kind != "any" else {}
-    return {
-        **{name: _schema(value) for name, value in schema.items() if name != "type" or isinstance(value, dict)},
-        **own,
-    }
+    rest = {name: _schema(value) for name, value in schema.items() if name != "type" or isinstance(value, dict)}
+    return rest | own
 
 
 def _said(server: Server, body: Mapping[str, Any], messages: list[Any]) -> tuple[Any, Any]:

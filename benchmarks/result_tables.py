@@ -263,17 +263,8 @@ def _bfcl_lost(found: Found) -> Lines:
     yield from table(("lost by default settings", *lost), cells)
 
 
-_TURNS = {
-    "": "{way}",
-    "conversations": "{asked}",
-    "right": "{right}",
-    "requests": "{requests}",
-    "calls": "{made}",
-    "ran without an error": "{ran}",
-    "known tokens": "{known}",
-    "processed again": "{again}",
-}
-
+_TURNS = {"": "{way}", "conversations": "{asked}", "right": "{right}", "requests": "{requests}", "calls": "{made}"}
+_TURNS |= {"ran without an error": "{ran}", "known tokens": "{known}", "processed again": "{again}"}
 
 TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "run": _run,
