@@ -6,7 +6,6 @@ An answer that a cause of the server explains isn't held against the model.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from unrender.probe.server_causes import (
     cut_short,
     is_missing,
     of_kind,
+    parsed,
     quoted,
     tokens_of,
     wanting,
@@ -130,14 +130,7 @@ def _own_parser(found: Evidence) -> str:
 
 
 def _made(served: Served) -> list[tuple[str, Any]]:
-    return [(name, _parsed(text)) for name, text in served.calls]
-
-
-def _parsed(text: Any) -> Any:
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return text
+    return [(name, parsed(text)) for name, text in served.calls]
 
 
 def _breaks_with_tools(found: Evidence) -> str:

@@ -5,12 +5,14 @@ Rules: each function returns the evidence for one cause, or "". A difference cou
 
 from __future__ import annotations
 
+import json
 import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from os.path import commonprefix
+from typing import Any
 
 from unrender.probe.answers import Answer, Kind
 from unrender.probe.evidence import Evidence
@@ -48,6 +50,14 @@ def _listed(counts: Sequence[int]) -> str:
 def quoted(text: str) -> str:
     """Return a quotation of the start of a text."""
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def parsed(text: Any) -> Any:
+    """Return the value of a JSON text, and anything else unchanged."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return text
 
 
 # Prompts.
@@ -191,7 +201,7 @@ def _stale_answers(found: Evidence) -> str:
         new for old, new in pairwise(found.answers)
         if old.task.wanted and old.task.name != new.task.name and old.task.right(new.calls) and not new.right
     ]  # fmt: skip
-    if len(late) > max(_MANY, len(found.answers) / 3):
+    if len(late) > max(2 * FEW, len(found.answers) / 10):
         return f"{count_of(late, found.answers)} have the calls of the request before"
     for count in COUNTS:
         answers = [it for it in found.answers if it.task.count == count and it.text.strip() and not is_missing(it)]
@@ -243,9 +253,29 @@ def is_missing(answer: Answer) -> bool:
 
 def _text_removed(found: Evidence) -> str:
     gone = list(filter(is_missing, found.answers))
-    if len(gone) < FEW or _special_tokens_stripped(found) or _changed(found):
+    if _special_tokens_stripped(found) or _changed(found):
         return ""
+    if len(gone) < FEW:
+        return _removed_in_some(found)
     return f"in {count_of(gone, found.answers)}, {_median(gone)} generated tokens (median) aren't in the text"
+
+
+def _removed_in_some(found: Evidence) -> str:
+    """Compare the missing tokens of answers with and without calls, and with and without thinking. A stop string is missing in all."""
+    known = [answer for answer in found.answers if answer.unseen is not None]
+    for name, holds in {"with calls": _has_calls, "with thinking": _may_think}.items():
+        some, others = ([answer.unseen or 0 for answer in known if holds(answer) is with_] for with_ in (True, False))
+        if len(some) > _MANY and len(others) > FEW and min(some) >= max(others) + FEW:
+            return f"{len(some)} answers {name} lack at least {min(some)} generated tokens, the others at most {max(others)}"
+    return ""
+
+
+def _has_calls(answer: Answer) -> bool:
+    return bool(answer.calls)
+
+
+def _may_think(answer: Answer) -> bool:
+    return answer.turn.thinking is not False and bool(answer.turn.format.reasoning.end)
 
 
 def cut_short(found: Evidence) -> list[Answer]:
@@ -294,7 +324,18 @@ def _token_limit(found: Evidence) -> str:
     return f"{len(short)} answers end after at most {most} tokens; the request allowed {short[0].limit}"
 
 
+def _foreign_template(found: Evidence) -> str:
+    runs, tokens = _endless(found), found.end_tokens or 1
+    end = found.template.format.turn.end.strip()
+    return f"the template's end of a turn, {quoted(end)}, is {tokens} tokens; {runs}" if runs and tokens > 1 else ""
+
+
 def _runs_on(found: Evidence) -> str:
+    return "" if _foreign_template(found) else _endless(found)
+
+
+def _endless(found: Evidence) -> str:
+    """Return the evidence that answers don't end."""
     over = [answer for answer in found.answers if "text-after-end" in answer.hints]
     if len(over) >= FEW:
         return f"{count_of(over, found.answers)}: {over[0].hints['text-after-end']}"
@@ -344,17 +385,31 @@ def _changed(found: Evidence) -> str:
     return _same_in_all(found)
 
 
+_LACKS: Mapping[str, Callable[[str], bool]] = {
+    "upper-case letter": str.islower,
+    "lower-case letter": str.isupper,
+    "space": lambda text: " " not in text,
+    "digit": lambda text: not any(map(str.isdigit, text)),
+}
+"""Characters that each model writes in some answer, and functions that return whether a text lacks them."""
+
+
 def _same_in_all(found: Evidence) -> str:
     """Return the evidence for a case or for text that all answers share."""
     ended = [it for it in found.answers if _said(it) and it.finish == "stop" and "text-after-end" not in it.hints]
     # Reasoning may always begin with the same words.
-    plain = [it for it in ended if it.turn.thinking is False or not it.turn.format.reasoning.end]
+    plain = [it for it in ended if not _may_think(it)]
     texts = list(map(_said, ended))
     if len(texts) <= _MANY:
         return ""
-    for name, holds in {"upper-case": str.islower, "lower-case": str.isupper}.items():
-        if holds("".join(texts)):
-            return f"none of {len(texts)} answers has a {name} letter"
+    meant = [it for it in ended if any(call["name"] in it.text for call in it.task.wanted)]
+    counted = [it for it in meant if any(map(str.isdigit, str(it.task.wanted)))]
+    for name, holds in _LACKS.items():
+        if holds("".join(texts)) and (name != "digit" or len(counted) > FEW):
+            return f"none of {len(texts)} answers has a {name}"
+    bare = [_said(it) for it in plain if it.kind == "text"]
+    if len(bare) > FEW and all(isinstance(parsed(text), dict) for text in bare):
+        return f"{len(bare)} answers without calls are JSON objects, e.g. {quoted(bare[0])}"
     shared = {
         "end": (commonprefix([text[::-1] for text in texts])[::-1], ended),
         "begin": (commonprefix(list(map(_said, plain))), plain),
@@ -377,11 +432,12 @@ def _grammar_ignored(found: Evidence) -> str:
     rejected = [answer for answer in found.bound if answer.error and not _is_too_long(answer)]
     if len(rejected) >= FEW:
         return f"{count_of(rejected, found.bound)} under a grammar are errors, e.g. {quoted(rejected[0].error)}"
-    called = [it.task for it in of_kind(found.answers, "own", "repaired")]
+    # A grammar that has an effect with fewer tools, or on a model that writes such calls by itself, has to have one here.
+    works, called = of_kind(found.bound, "own"), [it.task for it in of_kind(found.answers, "own", "repaired")]
     free = [
         it
-        for it in found.bound
-        if it.kind in ("other", "silent", "broken") and it.finish == "stop" and it.task in called
+        for it in of_kind(found.bound, "other", "silent", "broken")
+        if it.finish == "stop" and (works or it.task in called)
     ]
     lost = _special_tokens_stripped(found) or _text_altered(found) or _text_removed(found) or _cut_inside_calls(found)
     if len(free) < FEW or lost:
@@ -411,6 +467,7 @@ SERVER_CAUSES: Mapping[str, Callable[[Evidence], str]] = {
     "text-altered": _text_altered,
     "cut-inside-calls": _cut_inside_calls,
     "token-limit": _token_limit,
+    "foreign-template": _foreign_template,
     "runs-on": _runs_on,
     "grammar-ignored": _grammar_ignored,
     "empty-answers": _empty_answers,
