@@ -512,11 +512,16 @@ class CallView:
     @cached_property
     def refused_ends(self) -> Finder:
         """Finder for the markers at which a call's text ends if that text is content. Empty if calls have no end markers."""
-        calls = self.calls
-        closing = list(filter(is_distinctive, calls.all_closers))
+        calls, ends = self.calls, self.unclear_ends.literals
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
+        return Finder((*ends, *filter(is_distinctive, heads)) if ends else ())
+
+    @cached_property
+    def unclear_ends(self) -> Finder:
+        """Like `refused_ends`, for a call with several readings. A start marker inside this call may be part of a value."""
+        closing = list(filter(is_distinctive, self.calls.all_closers))
         ends = (*self.over, *(self.trail + text for text in self.over))
-        return Finder((*closing, *filter(is_distinctive, heads), BACKQUOTES, *ends) if closing else ())
+        return Finder((*closing, BACKQUOTES, *ends) if closing else ())
 
     @property
     def unmarked(self) -> bool:

@@ -134,8 +134,10 @@ class TailReader(ObjectReader):
         self._refuse(status, wanted, met)
 
     def _refuse(self, status: CallStatus, wanted: str, met: str) -> None:
-        fail_call(self.machine, status, wanted, met)
-        self.machine.closed, self.machine.refused = ABANDONED, status == "invalid"
+        machine = self.machine
+        machine.unclear = machine.current.unclear
+        fail_call(machine, status, wanted, met)
+        machine.closed, machine.refused = ABANDONED, status == "invalid"
 
     def _end_failed(self) -> bool | None:
         """Consume the rest of a failed call, and return whether more text is needed. Returns None if there is no failed call, or if the end
@@ -247,7 +249,8 @@ class TailReader(ObjectReader):
 
     def _end_refused(self) -> bool:
         """Consume the rest of a call whose text, including its markers, is content. Return whether more text is needed."""
-        machine, stops = self.machine, self.view.refused_ends
+        machine, view = self.machine, self.view
+        stops = view.unclear_ends if machine.unclear else view.refused_ends
         buffer, mark = machine.buffer, ""
         if stops.literals:
             search = stops.find if machine.final else stops.decided
