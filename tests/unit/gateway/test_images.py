@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from engine_server import MAKERS, EngineServer, events
+from engine_server import MAKERS, events, with_engine
 from serving import RED, SHOWING, browser, served
 
 CHAT = "/v1/chat/completions"
@@ -16,15 +14,12 @@ def through(kind, answers, **more):
     image = {"type": "image_url", "image_url": {"url": RED}}
     parts = [{"type": "text", "text": "Which is"}, image, {"type": "text", "text": " or?"}]
 
-    async def run():
-        async with EngineServer(answers) as server:
-            backend = MAKERS[kind](server.url)
-            async with browser(served(backend, SHOWING)) as client:
-                answer = await client.post(CHAT, json={"messages": [{"role": "user", "content": parts}]} | more)
-            await backend.close()
-            return next(body for path, body, _ in server.asked if path == next(iter(answers))), answer.json()
+    async def act(backend, server):
+        async with browser(served(backend, SHOWING)) as client:
+            answer = await client.post(CHAT, json={"messages": [{"role": "user", "content": parts}]} | more)
+        return next(body for path, body, _ in server.asked if path == next(iter(answers))), answer.json()
 
-    return asyncio.run(run())
+    return with_engine(MAKERS[kind], answers, act)
 
 
 @pytest.mark.parametrize("mark", ["<__media_4f__>", ""])
