@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,9 +25,17 @@ from unrender.answer import (
     tokens,
     without_fences,
 )
-from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
+from unrender.answer.follow import (
+    ArgumentMarkers,
+    after_closer,
+    after_entries,
+    after_part,
+    after_value,
+    first_pieces,
+    open_ends,
+)
 from unrender.format import Containers, Slot
-from unrender.limits import MAX_SMALL, MAX_WORD
+from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
 from unrender.values.finder import Finder, torn_head
 from unrender.values.marked_ends import MarkedEnds, Markers
@@ -245,35 +253,14 @@ class CallView:
 
     @cached_property
     def after_key(self) -> str:
-        """Text after the name of an argument."""
+        """Text after the name of an argument. Empty if arguments have no markers of their own."""
         entry = self.arguments.entry
-        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1]))
-
-    def argument_marks(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """Return the markers that occur only in arguments: the start markers of the arguments `keys`, and the end marker of a value."""
-        values = self.values.markers if self.values else None
-        closers = values.closers if values and not values.named else ()
-        named = bool(self.opener) and is_distinctive(self.opener + self.after_key)
-        heads = (self.opener + key + self.after_key for key in keys) if named else ()
-        return tuple(filter(is_distinctive, (*closers, *heads)))
-
-    def argument_at_end(self, text: str) -> str:
-        """Return the name of the argument with which `text` ends, or "" if there is none. The argument may lack its value."""
-        head, pattern = self._argument
-        found = pattern.match(text, text.rfind(head)) if head and head in text else None
-        return found["key"] if found else ""
+        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1])) if entry else ""
 
     @cached_property
-    def _argument(self) -> tuple[str, re.Pattern[str]]:
-        """The start of a pattern, and the pattern, which matches an argument at the end of a text, or its end tag with its name."""
-        values, key = self.values.markers if self.values else None, rf"(?P<key>[^\s<>]{{1,{MAX_WORD}}}?)"
-        if values is None or not (values.named or is_distinctive(self.opener)):
-            return "", re.compile("")
-        close, *rest = map(re.escape, values.closers)
-        if values.named:
-            return values.closers[0], re.compile(rf"{close}{key}{rest[0]}\s*\Z")
-        start = rf"{re.escape(self.opener)}{key}{re.escape(self.after_key)}"
-        return self.opener, re.compile(rf"{start}(?:.*{close})?\s*\Z", re.DOTALL)
+    def argument_markers(self) -> ArgumentMarkers:
+        """Markers that only arguments contain."""
+        return ArgumentMarkers(self.opener, self.after_key, self.values.markers if self.values else None)
 
     def entry_stops(self, i: int) -> Finder:
         """Return a finder for the text after slot `i` of an argument."""
