@@ -44,7 +44,8 @@ def typed(value, order):
 def gguf(pairs, *, version=3, order="<"):
     """Write GGUF metadata according to the format's specification."""
     head = b"GGUF" + struct.pack(order + "IQQ", version, 0, len(pairs))
-    return head + b"".join(pair(key, *typed(value, order), order) for key, value in pairs.items())
+    written = ((key, *typed(value, order)) for key, value in pairs.items())
+    return head + b"".join(pair(key, kind, data, order) for key, kind, data in written)
 
 
 MODEL = {
