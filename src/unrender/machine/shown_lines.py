@@ -100,7 +100,7 @@ def closing_lines(before: str) -> tuple[str, ...]:
         found.append(begin[1] + ("END" if begin[0].isupper() else "end"))
     elif word := _WORD.match(line):
         found.append(f"{word[1]}end{word[2]}")
-    if label := _LABEL.match(last):
-        # In a transcript, a turn of someone else follows, as in "User: … Assistant: <call> User: …".
-        found += (other for other in _LABEL.findall(before) if other != label[1])
+    if (label := _LABEL.match(last)) and {label[1]} != (labels := dict.fromkeys(_LABEL.findall(before))).keys():
+        # In a transcript, another turn follows, as in "User: … Assistant: <call> User: …".
+        found += labels
     return tuple(dict.fromkeys(found))
