@@ -5,44 +5,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from splitting import fed
+from turn_rows import SOURCES
 
 from unrender import ChatTemplate, Format, RequestError, TemplateError
-from unrender.testing import numbered_id
 
-# Reasoning before content, calls as JSON in tags, the switch `enable_thinking`, no system role.
-SOURCE = """
-{%- for m in messages %}
-  {%- if m.role == 'system' and not loop.first %}{{ raise_exception('system comes first') }}{% endif %}
-  {%- if m.role == 'assistant' %}
-<|assistant|>
-{% if m.reasoning_content %}<think>
-{{ m.reasoning_content }}
-</think>
-
-{% endif %}{{ m.content }}
-    {%- for call in m.tool_calls or [] %}
-<call>{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}</call>
-    {%- endfor %}<|end|>
-  {%- else %}
-<|{{ m.role }}|>
-{{ m.content }}<|end|>
-  {%- endif %}
-{%- endfor %}
-{%- if tools %}
-<|tools|>{{ tools | tojson }}<|end|>
-{%- endif %}
-{%- if add_generation_prompt %}
-<|assistant|>
-{% if enable_thinking is defined and not enable_thinking %}<think>
-
-</think>
-
-{% endif %}{% endif %}"""
-
+SOURCE = SOURCES["thoughts and calls"]
+"""Reasoning before content, calls as JSON in tags, the switch `enable_thinking`, no system role."""
 USER = {"role": "user", "content": "Hello"}
 TOOL = {
     "type": "function",
@@ -59,17 +29,6 @@ def template():
     return ChatTemplate.from_string(SOURCE, eos_token="</s>")
 
 
-def test_streaming_gives_the_same_message(template):
-    """`parse` equals feeding and finishing."""
-    turn = template.prepare([USER], tools=[TOOL])
-    text = "<think>\nHm.\n</think>\n\nOn it." + CALL
-    parser = turn.parser(ids=numbered_id)
-
-    fed(parser, text)
-
-    assert parser.message == turn.parse(text, ids=numbered_id)
-
-
 def test_continued_arguments_after_an_empty_thought(template):
     """The continued text may end inside a value of a call. The GBNF grammar writes the rest."""
     begun = '<call>{"name": "weather", "arguments": {"city": "Pa'
@@ -80,23 +39,6 @@ def test_continued_arguments_after_an_empty_thought(template):
     [call] = turn.parse('ris"}}</call>').tool_calls
     assert call.arguments == {"city": "Paris"}
     assert turn.constraint("llama.cpp").grammar
-
-
-@pytest.mark.parametrize(
-    ("messages", "message"),
-    [
-        ("Hello", r"""messages: expected a list, found 'Hello'; use \[\{"role": "user", "content": "Hello"\}\]"""),
-        ([USER, {"content": "x"}], r"messages\[1\]\.role: expected one of .*'user'.*found None"),
-        (
-            [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {1}}}]}],
-            r"messages\[0\]\.tool_calls\[0\]\.function\.arguments: expected JSON, found set",
-        ),
-    ],
-)
-def test_malformed_conversation(template, messages, message):
-    """The error for a mistake in a conversation names the message and the field."""
-    with pytest.raises(RequestError, match=message):
-        template.prepare(messages)
 
 
 def test_request_is_what_was_asked(template):
@@ -229,20 +171,17 @@ def test_a_grammar_and_a_format_are_no_texts():
         ChatTemplate.from_string("x", format="chatml")
 
 
-CALLED = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-WITH_CALLS = (
-    "{% for m in messages %}<{{ m.role }}>{% if m.thoughts %}<think>{{ m.thoughts }}</think>{% endif %}{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}{{ c.function.arguments }}</call>{% endfor %}</>{% endfor %}"
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({"role": "tool", "content": {"at": object()}}, r"messages\[1\]\.content\.at: expected JSON, found object"),
+        (
+            {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {1}}}]},
+            r"messages\[1\]\.tool_calls\[0\]\.function\.arguments: expected JSON, found set",
+        ),
+    ],
 )
-
-
-def test_a_result_is_rendered_as_its_json():
-    """A result that isn't text is rendered as JSON. If JSON can't represent it, the error names its place."""
-    template = ChatTemplate.from_string(WITH_CALLS)
-    conversation: list[dict[str, Any]] = [USER, {"role": "assistant", "content": "", "tool_calls": [CALLED]}]
-
-    prompt = template.prepare([*conversation, {"role": "tool", "tool_call_id": "c1", "content": {"ok": True}}]).prompt
-
-    assert prompt.endswith('<tool>{"ok": true}</>')
-    with pytest.raises(RequestError, match=r"messages\[2\]\.content\.at: expected JSON, found object"):
-        template.prepare([*conversation, {"role": "tool", "tool_call_id": "c1", "content": {"at": object()}}])
+def test_a_value_that_is_not_json_is_an_error_with_its_place(template, message, error):
+    """Results and arguments are JSON."""
+    with pytest.raises(RequestError, match=error):
+        template.prepare([USER, message])

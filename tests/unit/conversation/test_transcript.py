@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from rendering_rows import template_of
+from tables import table
 
 from unrender import ChatTemplate, Limits, TemplateError, UnrenderError
 from unrender.conversation.transcript import SharedTime
@@ -17,28 +18,7 @@ from unrender.rendering import Rendering, Template
 from unrender.training import assistant_mask
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
-CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
-TOOL = {"type": "object", "properties": {"a": {"type": "integer", "enum": [1]}}, "required": ["a"]}
-REQUEST = {
-    "messages": [
-        {"role": "system", "content": "s", "name": "x"},
-        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
-        {"role": "assistant", "content": "c", "reasoning_content": "r", "tool_calls": [CALL]},
-        {"role": "tool", "tool_call_id": "call_1", "name": "f", "content": "out"},
-    ],
-    "tools": [{"type": "function", "function": {"name": "f", "description": "d", "strict": True, "parameters": TOOL}}],
-    "tool_choice": {"type": "function", "function": {"name": "f"}},
-    "parallel_tool_calls": True,
-    "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": TOOL}},
-    "reasoning_format": "auto",
-    "tool_format": "auto",
-    "continue_final_message": False,
-    "enable_thinking": True,
-    "thinking": {"type": "enabled", "budget_tokens": 5},
-    "reasoning_effort": "low",
-    "documents": [{"text": "d"}],
-    "chat_template_kwargs": {"thinking_budget": 5, "keep": "x"},
-}
+REQUEST: dict[str, Any] = table("transcript")["REQUEST"]
 VALUES = (
     None,
     5,

@@ -43,9 +43,11 @@ def typed(value, order):
 
 def gguf(pairs, *, version=3, order="<"):
     """Write GGUF metadata according to the format's specification."""
-    head = b"GGUF" + struct.pack(order + "IQQ", version, 0, len(pairs))
-    written = ((key, *typed(value, order)) for key, value in pairs.items())
-    return head + b"".join(pair(key, kind, data, order) for key, kind, data in written)
+    out = b"GGUF" + struct.pack(order + "IQQ", version, 0, len(pairs))
+    for key, value in pairs.items():
+        kind, data = typed(value, order)
+        out += pair(key, kind, data, order)
+    return out
 
 
 MODEL = {
