@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_BLANK, MAX_FEW, MAX_WORDS
-from unrender.machine.shown_lines import closing_lines, is_shown, start_of
+from unrender.machine.shown_lines import closing_lines, shared_start, shows_text
 from unrender.values.finder import SPACE, Finder, end_of
 
 _PAIRS = {
@@ -215,14 +215,14 @@ def opened(before: str, *, cut: bool, anchored: bool = False, call: str = "") ->
         return Quotation(certain=True)
     in_line = bool(line.strip())
     sentence = in_line and _is_unfinished(line)
-    start = start_of(line, sentence=sentence) if at_start else ""
+    start = shared_start(line, sentence=sentence) if at_start else ""
     fence, alone, inside = _fence_before(before, cut)
     marks = () if fence else _marks(shown)
     closers = (*marks, *_tags(before), *(() if fence else closing_lines(before)))
     apart = () if fence or marks or cut else _marks_above(shown)
     # A fence that isn't closed shows the call, too, if text follows the call.
     any_text = inside or bool(fence and not alone) or before.rfind("<!--") > before.rfind("-->")
-    any_text = any_text or (at_start and is_shown(above, line, lead, start))
+    any_text = any_text or (at_start and shows_text(above, line, lead, start))
     # A bare call may directly follow a complete sentence, as in `I look.{"name": …}`. Elsewhere on a line, the call may be quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
     if not (fence or closers or apart or any_text or sentence or bare or start):

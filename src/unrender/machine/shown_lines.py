@@ -23,7 +23,7 @@ _RUN_OF_ONE = re.compile(r"([^\w\s.!?])\1{2,}\Z|\A\.{4,}\Z")
 """Matches a rule, such as `----`. Three dots, as in `I look...`, are none."""
 _PAIR = re.compile(r"[/(\[{<][^\w\s]{1,8}\Z")
 _SIGNS = re.compile(r"(?=[^\w\s]*[(\[{<|#%])(?!(\S)\1+\Z)[^\w\s]{2,}\Z")
-_MAX_SIGNS = 9
+_LONGEST_SIGN = 9
 _MIRRORED = str.maketrans("[({<", "])}>")
 _BEGIN = re.compile(r"(\W*)(?:begin|start\b)", re.IGNORECASE)
 _WORD = re.compile(r"([^\w\s<>\[\](){}]{1,2})([a-z]{2,32})\b")
@@ -49,11 +49,11 @@ _OPENS = (
 """
 
 
-def start_of(line: str, *, sentence: bool) -> str:
+def shared_start(line: str, *, sentence: bool) -> str:
     """Return the start of a line that lines of shown text share. This is a sign, prompt or label, or else the words of an unfinished
     sentence.
 
-    >>> [start_of(line, sentence=line[-1] != ".") for line in ("// As in ", "[log] See ", "REM ", "- As in ", "I look.")]
+    >>> [shared_start(line, sentence=line[-1] != ".") for line in ("// As in ", "[log] See ", "REM ", "- As in ", "I look.")]
     ['// ', '[log] ', 'REM ', '- As in ', '']
     """
     words = line.lstrip()
@@ -61,14 +61,14 @@ def start_of(line: str, *, sentence: bool) -> str:
     return head[0] if head else words if sentence else ""
 
 
-def is_shown(above: str, line: str, lead: str, start: str) -> bool:
+def shows_text(above: str, line: str, lead: str, start: str) -> bool:
     r"""Return whether the start of the call's line, or the same start of the last line of `above`, shows that the call is quoted.
 
     `lead` is the whitespace of the format before the call, and `start` the start of `line` that lines of shown text share.
 
-    >>> [is_shown(above, "REM ", "", "REM ") for above in ("REM A batch file:\n", "A batch file:\n")]
+    >>> [shows_text(above, "REM ", "", "REM ") for above in ("REM A batch file:\n", "A batch file:\n")]
     [True, False]
-    >>> [is_shown("Example:\n", line, "", "") for line in ("    ", "$ ", "12:00:00 INFO ", "Sure: ")]
+    >>> [shows_text("Example:\n", line, "", "") for line in ("    ", "$ ", "12:00:00 INFO ", "Sure: ")]
     [True, True, True, False]
     """
     # The format's own whitespace after a line break is no indentation.
@@ -93,7 +93,7 @@ def closing_lines(before: str) -> tuple[str, ...]:
     if pair := _PAIR.search(line):
         # `/**` is closed by `*/`, and `{{!--` by `--}}`.
         found += (signs[::-1].translate(_MIRRORED) for signs in (pair[0][:2], pair[0][-2:]))
-    if signs := _SIGNS.search(line[-_MAX_SIGNS:]):
+    if signs := _SIGNS.search(line[-_LONGEST_SIGN:]):
         # `#|` is closed by `|#`, and `%{` by `%}`.
         found += (signs[0][::step].translate(_MIRRORED) for step in (1, -1))
     if begin := _BEGIN.match(line):
