@@ -259,7 +259,7 @@ def _bfcl_line(found: Found) -> Lines:
 
 def _bfcl_lost(found: Found) -> Lines:
     lost = found["bfcl"]["lost"]
-    cells = ((reason, *(len(tasks[reason]) for tasks in lost.values())) for reason in next(iter(lost.values())))
+    cells = ((reason, *(len(tasks[reason]) for tasks in lost.values())) for reason in next(iter(lost.values()), ()))
     yield from table(("lost by default settings", *lost), cells)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import re
 import time
-import unicodedata
 import urllib.parse
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -65,7 +64,7 @@ UNDO: Mapping[str, Callable[[str], str]] = {
     "URL escapes": urllib.parse.unquote,
     "tokens of the vocabulary instead of their text": lambda text: text.translate(_TOKEN_TEXT),
     "each part twice": _once,
-    "compatibility characters of Unicode": lambda text: unicodedata.normalize("NFKC", text),
+    "no-break spaces": lambda text: text.replace("\u00a0", " "),
     "spaces between tokens": lambda text: re.sub(r" (?=\W)|(?<=\W) ", "", text),
 }
 """Changes that a server may make to an answer, each with the function that undoes the change."""

@@ -87,8 +87,6 @@ def _context_too_short(found: Evidence) -> str:
         counts = sorted({answer.task.count for answer in refused})
         size = f" of {found.context} tokens" if found.context else ""
         return f"requests with {_listed(counts)} tools don't fit into the context{size}: {quoted(refused[0].error)}"
-    if _stale_answers(found):
-        return ""
     cut = [answer for answer in found.answers if _lost(answer) > FEW]
     whole = [answer for answer in found.answers if _read(answer) and abs(_lost(answer)) <= FEW]
     # Only long prompts are cut, so every prompt that is read completely is shorter than what is read of them.
@@ -129,23 +127,22 @@ def _lost(answer: Answer) -> int:
 
 
 def _prompt_changed(found: Evidence) -> str:
-    if found.touched and not _stale_answers(found):
+    if found.touched:
         return found.touched
     known = [answer for answer in found.answers if _sent(answer) and _read(answer)]
     odd = [answer for answer in known if abs(_lost(answer)) > FEW]
     # An engine that adds a begin-of-text token which the template lacks reads one token more in each prompt.
     if len(known) > _MANY and min(map(_lost, known)) > 0:
         odd = known
-    if len(odd) < FEW or _stale_answers(found) or _context_too_short(found):
-        return ""
-    return f"in {count_of(odd, found.answers)}, e.g. {_read(odd[0])} tokens instead of {_sent(odd[0])}"
+    example = f", e.g. {_read(odd[0])} tokens instead of {_sent(odd[0])}" if odd else ""
+    return f"in {count_of(odd, found.answers, example)}" if len(odd) >= FEW else ""
 
 
 def _begin_token_doubled(found: Evidence) -> str:
     if found.doubled:
         return "the engine counts one token more than the prompt has, although the prompt begins with the token"
     bos, shifts = found.template._with_tools.bos_token, _shifts(found)
-    if not bos or _stale_answers(found):
+    if not bos:
         return ""
     if found.renderings and all(it.theirs == bos + it.ours for it in found.renderings):
         return f"the server's own prompt begins with {quoted(found.renderings[0].theirs or '')} after the token"
@@ -167,8 +164,6 @@ def _shifts(found: Evidence) -> list[int]:
 
 def _other_template(found: Evidence) -> str:
     shifts = {*_shifts(found)}
-    if _stale_answers(found) or _begin_token_doubled(found):
-        return ""
     shown = [it for it in found.renderings if it.theirs is not None]
     differing = [it for it in shown if it.theirs != it.ours]
     if differing:
@@ -226,9 +221,18 @@ def _special_tokens_stripped(found: Evidence) -> str:
     bare = [answer for answer in wanting(found) if "special-tokens-stripped" in answer.hints]
     gone = [answer for answer in bare if (answer.unseen or 0) >= FEW]
     if len(gone) < FEW or len(gone) * 2 < len(bare) or len(bare) * 2 < len(wanting(found)):
-        return ""
+        return _reasoning_stripped(found)
     more = f", and the engine generated {_median(gone)} more tokens than their text has"
     return count_of(bare, wanting(found), f" lack the markers of calls{more}")
+
+
+def _reasoning_stripped(found: Evidence) -> str:
+    """Compare the missing tokens of answers with and without thinking. A stop string is missing in both."""
+    end, known = found.template.format.reasoning.end, [answer for answer in found.answers if answer.unseen is not None]
+    on, off = ([it.unseen or 0 for it in known if _may_think(it) is thinks] for thinks in (True, False))
+    if len(on) <= _MANY or len(off) <= FEW or min(on) < max(off) + FEW or any(end in answer.text for answer in known):
+        return ""
+    return f"no answer has {end.strip()!r}, and with thinking, at least {min(on)} generated tokens are missing, otherwise at most {max(off)}"
 
 
 def _without(text: str, tokens: Iterable[str]) -> str:
@@ -253,25 +257,9 @@ def is_missing(answer: Answer) -> bool:
 
 def _text_removed(found: Evidence) -> str:
     gone = list(filter(is_missing, found.answers))
-    if _special_tokens_stripped(found) or _changed(found):
+    if len(gone) < FEW or _changed(found):
         return ""
-    if len(gone) < FEW:
-        return _removed_in_some(found)
     return f"in {count_of(gone, found.answers)}, {_median(gone)} generated tokens (median) aren't in the text"
-
-
-def _removed_in_some(found: Evidence) -> str:
-    """Compare the missing tokens of answers with and without calls, and with and without thinking. A stop string is missing in all."""
-    known = [answer for answer in found.answers if answer.unseen is not None]
-    for name, holds in {"with calls": _has_calls, "with thinking": _may_think}.items():
-        some, others = ([answer.unseen or 0 for answer in known if holds(answer) is with_] for with_ in (True, False))
-        if len(some) > _MANY and len(others) > FEW and min(some) >= max(others) + FEW:
-            return f"{len(some)} answers {name} lack at least {min(some)} generated tokens, the others at most {max(others)}"
-    return ""
-
-
-def _has_calls(answer: Answer) -> bool:
-    return bool(answer.calls)
 
 
 def _may_think(answer: Answer) -> bool:
@@ -318,30 +306,25 @@ def _token_limit(found: Evidence) -> str:
     over = [answer for answer in (*found.answers, *found.repeats) if tokens_of(answer) > answer.limit + FEW]
     if len(over) >= FEW:
         return f"{len(over)} answers have up to {max(map(tokens_of, over))} tokens; the request allowed {over[0].limit}"
-    if len(short) < FEW or _context_too_short(found):
+    if len(short) < FEW:
         return ""
     most = max(map(tokens_of, short))
     return f"{len(short)} answers end after at most {most} tokens; the request allowed {short[0].limit}"
 
 
 def _foreign_template(found: Evidence) -> str:
-    runs, tokens = _endless(found), found.end_tokens or 1
+    runs, tokens = _runs_on(found), found.end_tokens or 1
     end = found.template.format.turn.end.strip()
     return f"the template's end of a turn, {quoted(end)}, is {tokens} tokens; {runs}" if runs and tokens > 1 else ""
 
 
 def _runs_on(found: Evidence) -> str:
-    return "" if _foreign_template(found) else _endless(found)
-
-
-def _endless(found: Evidence) -> str:
-    """Return the evidence that answers don't end."""
     over = [answer for answer in found.answers if "text-after-end" in answer.hints]
     if len(over) >= FEW:
         return f"{count_of(over, found.answers)}: {over[0].hints['text-after-end']}"
     calling = wanting(found)
     endless = [it for it in calling if it.finish == "length" and "reasoning-not-closed" not in it.hints]
-    if len(endless) <= max(FEW, len(calling) * SHARE) or _token_limit(found):
+    if len(endless) <= max(FEW, len(calling) * SHARE):
         return ""
     return f"{count_of(endless, calling)} reach the limit of {endless[0].limit} tokens, e.g. with {quoted(endless[0].text[-_SHOWN:])}"
 
