@@ -219,6 +219,9 @@ class TailReader(ObjectReader):
         found = mend(self.view, text, start, machine.request)
         if found is None or self._displaced(found.call):
             return False
+        rest = text[found.spans[-1][1] - start :]
+        if self.view.arguments.entry and any(mark in rest for mark in self.view.argument_marks(found.call.missing)):
+            return False
         self._cut_back(start)
         if machine.frames and machine.frames[-1].at == start:
             machine.go_back(machine.frames[-1].start)
@@ -316,8 +319,6 @@ class TailReader(ObjectReader):
         if debris > at:
             return False
         machine.closed = max(machine.closed, len(view.closers))
-        if machine.call:
-            self._complete()
         return False
 
     def _debris_end(self, at: int, due: str) -> int | None:
