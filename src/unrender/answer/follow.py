@@ -204,10 +204,15 @@ class ArgumentMarkers:
         return tuple(filter(is_distinctive, (*closers, *heads)))
 
     def key_at_end(self, text: str) -> str:
-        """Return the name of the argument with which `text` ends, or "" if there is none. The argument may lack its value."""
+        """Return the name of the argument with which `text` ends, or "" if there is none. The end of the argument may be missing."""
         head, pattern = self._pattern
-        found = pattern.match(text, text.rfind(head)) if head and head in text else None
-        return found["key"] if found else ""
+        at = text.rfind(head) if head else -1
+        found = pattern.match(text, at) if at >= 0 else None
+        if not found:
+            return ""
+        # An argument without its end starts a line, unlike a marker that is mentioned in a sentence.
+        ended = found.lastgroup != "key" or not text[found.end("key") + len(self.after_key) :].strip()
+        return found["key"] if ended or not text[:at].rpartition("\n")[2].strip() else ""
 
     @cached_property
     def _pattern(self) -> tuple[str, re.Pattern[str]]:
@@ -217,6 +222,6 @@ class ArgumentMarkers:
             return "", re.compile("")
         close, *rest = map(re.escape, value.closers)
         if value.named:
-            return value.closers[0], re.compile(rf"{close}{key}{rest[0]}\s*\Z")
+            return value.closers[0], re.compile(rf"{close}{key}(?P<end>{rest[0]})\s*\Z")
         start = rf"{re.escape(self.opener)}{key}{re.escape(self.after_key)}"
-        return self.opener, re.compile(rf"{start}(?:.*{close})?\s*\Z", re.DOTALL)
+        return self.opener, re.compile(rf"{start}(?:(?P<end>.*{close}\s*\Z)|(?!.*{close}))", re.DOTALL)

@@ -155,8 +155,6 @@ class TailReader(BrokenReader):
         if debris > at:
             return False
         machine.closed = max(machine.closed, len(view.closers))
-        if machine.call:
-            self._complete()
         return False
 
     def _debris_end(self, at: int, due: str) -> int | None:
