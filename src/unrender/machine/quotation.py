@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_BLANK, MAX_FEW, MAX_WORDS
-from unrender.machine.shown_lines import closing_lines, shared_start, shows_text
+from unrender.machine.shown_lines import closing_lines, quoted_start, shows_text
 from unrender.values.finder import SPACE, Finder, end_of
 
 _PAIRS = {
@@ -215,7 +215,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False, call: str = "") ->
         return Quotation(certain=True)
     in_line = bool(line.strip())
     sentence = in_line and _is_unfinished(line)
-    start = shared_start(line, sentence=sentence) if at_start else ""
+    start = quoted_start(line, sentence=sentence) if at_start else ""
     fence, alone, inside = _fence_before(before, cut)
     marks = () if fence else _marks(shown)
     closers = (*marks, *_tags(before), *(() if fence else closing_lines(before)))

@@ -23,7 +23,7 @@ _RUN_OF_ONE = re.compile(r"([^\w\s.!?])\1{2,}\Z|\A\.{4,}\Z")
 """Matches a rule, such as `----`. Three dots, as in `I look...`, are none."""
 _PAIR = re.compile(r"[/(\[{<][^\w\s]{1,8}\Z")
 _SIGNS = re.compile(r"(?=[^\w\s]*[(\[{<|#%])(?!(\S)\1+\Z)[^\w\s]{2,}\Z")
-_LONGEST_SIGN = 9
+_SIGNS_AT_END = 9
 _MIRRORED = str.maketrans("[({<", "])}>")
 _BEGIN = re.compile(r"(\W*)(?:begin|start\b)", re.IGNORECASE)
 _WORD = re.compile(r"([^\w\s<>\[\](){}]{1,2})([a-z]{2,32})\b")
@@ -49,11 +49,11 @@ _OPENS = (
 """
 
 
-def shared_start(line: str, *, sentence: bool) -> str:
+def quoted_start(line: str, *, sentence: bool) -> str:
     """Return the start of a line that lines of shown text share. This is a sign, prompt or label, or else the words of an unfinished
     sentence.
 
-    >>> [shared_start(line, sentence=line[-1] != ".") for line in ("// As in ", "[log] See ", "REM ", "- As in ", "I look.")]
+    >>> [quoted_start(line, sentence=line[-1] != ".") for line in ("// As in ", "[log] See ", "REM ", "- As in ", "I look.")]
     ['// ', '[log] ', 'REM ', '- As in ', '']
     """
     words = line.lstrip()
@@ -93,7 +93,7 @@ def closing_lines(before: str) -> tuple[str, ...]:
     if pair := _PAIR.search(line):
         # `/**` is closed by `*/`, and `{{!--` by `--}}`.
         found += (signs[::-1].translate(_MIRRORED) for signs in (pair[0][:2], pair[0][-2:]))
-    if signs := _SIGNS.search(line[-_LONGEST_SIGN:]):
+    if signs := _SIGNS.search(line[-_SIGNS_AT_END:]):
         # `#|` is closed by `|#`, and `%{` by `%}`.
         found += (signs[0][::step].translate(_MIRRORED) for step in (1, -1))
     if begin := _BEGIN.match(line):

@@ -154,7 +154,9 @@ class BrokenReader(ObjectReader):
         if found is None or self.displaced(found.call):
             return False
         rest = text[found.spans[-1][1] - start :]
-        if self.view.arguments.entry and any(mark in rest for mark in self.view.argument_markers.of(found.call.missing)):
+        if self.view.arguments.entry and any(
+            mark in rest for mark in self.view.argument_markers.of(found.call.missing)
+        ):
             return False
         self._cut_back(start)
         if machine.frames and machine.frames[-1].at == start:
