@@ -313,7 +313,7 @@ def model_entry(model: Model) -> dict[str, Any]:
         "id": model.name,
         "object": "model",
         "type": "model",
-        "created": model.created,
+        "created": 0,
         "created_at": "1970-01-01T00:00:00Z",
         "owned_by": "unrender",
         "slug": model.name,

@@ -138,7 +138,6 @@ class Model:
     """False if an answer has at most one call, whatever the request says."""
     heals: bool = True
     """True if an engine that supports grammars regenerates the rest of a broken call with a grammar."""
-    created: int = 0
     probes: bool = False
     """True if the engine is probed when it is first ready."""
     found: Findings = field(default_factory=Findings)

@@ -14,7 +14,7 @@ from unrender.gateway.backends.connection import (
     HttpEngine,
     LineReader,
     event_data,
-    rows_of,
+    list_in,
     score,
     scored_items,
 )
@@ -274,9 +274,9 @@ class VLLM(Completions):
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     """Return log probabilities in the format of Chat Completions. Invalid entries are omitted."""
     # This is the format of responses to requests with token ids.
-    if content := rows_of(logprobs, "content"):
+    if content := list_in(logprobs, "content"):
         return scored_items(content, top)
-    tokens, values, others = (rows_of(logprobs, name) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    tokens, values, others = (list_in(logprobs, name) for name in ("tokens", "token_logprobs", "top_logprobs"))
     beside = [list(other.items())[:top] if isinstance(other, dict) else [] for other in others]
     return [
         token | {"top_logprobs": [one for name, of in alternatives for one in score(name, of)]}

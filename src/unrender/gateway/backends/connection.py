@@ -389,7 +389,7 @@ def _words(value: Any) -> str:
     return value[:SHOWN] if isinstance(value, str) else "the engine sent no error message"
 
 
-def rows_of(value: Any, name: str) -> list[Any]:
+def list_in(value: Any, name: str) -> list[Any]:
     """Return the list in a field of an object; empty for anything else."""
     rows = value.get(name) if isinstance(value, Mapping) else None
     return rows if isinstance(rows, list) else []
@@ -398,7 +398,7 @@ def rows_of(value: Any, name: str) -> list[Any]:
 def scored_items(items: Iterable[Any], top: int) -> list[dict[str, Any]]:
     """Return tokens in the format of Chat Completions, each with at most `top` alternatives. Invalid data are omitted."""
     return [
-        token | {"top_logprobs": [one for other in rows_of(item, "top_logprobs")[:top] for one in _scored_item(other)]}
+        token | {"top_logprobs": [one for other in list_in(item, "top_logprobs")[:top] for one in _scored_item(other)]}
         for item in items
         for token in _scored_item(item)
     ]

@@ -21,8 +21,8 @@ from unrender.gateway.backends.connection import (
     HttpEngine,
     LineReader,
     event_data,
+    list_in,
     parsed,
-    rows_of,
     scored_items,
 )
 from unrender.gateway.backends.prompt_ids import PromptIds
@@ -121,7 +121,7 @@ class LlamaServer(HttpEngine):
 
     def _piece(self, data: EngineObject, top: int | None) -> OutputPiece:
         text = data.text("content")
-        logprobs = () if top is None else tuple(scored_items(rows_of(data, "completion_probabilities"), top))
+        logprobs = () if top is None else tuple(scored_items(list_in(data, "completion_probabilities"), top))
         if not data.get("stop"):
             ids = data.ids("tokens")
             return OutputPiece(

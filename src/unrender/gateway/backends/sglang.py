@@ -13,7 +13,7 @@ from unrender.gateway.backends.connection import (
     HttpEngine,
     LineReader,
     event_data,
-    rows_of,
+    list_in,
     score,
 )
 from unrender.gateway.backends.prompt_ids import PromptIds
@@ -147,7 +147,7 @@ class _Told:
         """Return the tokens that have not been returned yet."""
         if self._top is None:
             return ()
-        values, others = rows_of(meta, "output_token_logprobs"), rows_of(meta, "output_top_logprobs")
+        values, others = list_in(meta, "output_token_logprobs"), list_in(meta, "output_top_logprobs")
         # Skip the values that have been seen: after 2 of 3, only the third is new.
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
