@@ -33,6 +33,7 @@ AFTER_AXES = [
     "tools without parameters",
     "quotes in strings",
     "markers in strings",
+    "ends of calls in strings",
     "stop strings",
     "stray closers",
     "empty results",
