@@ -109,7 +109,7 @@ def serve_command(
         from unrender.gateway.record import write_log  # noqa: PLC0415 - an extra
 
         write_log()
-    own = {"host": host, "port": port, "shutdown_timeout": shutdown_timeout}
+    own: dict[str, Any] = {"host": host, "port": port, "shutdown_timeout": shutdown_timeout}
     _run(replace(settings, **{name: value for name, value in own.items() if value is not None}))
 
 

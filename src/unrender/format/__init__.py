@@ -235,7 +235,7 @@ _BRACKETED = "|".join(rf"\{pair[0]}[^\{pair[0]}\{pair[1]}\s]*\{pair[1]}" for pai
 _LEXEME = re.compile(
     rf"<\|[^<>|\s]+>\|>|<｜[^<>｜\s]+>｜>|<<[^<>\s]+>>|\[\[[^\[\]\s]+\]\]|{_BRACKETED}|\w+|\s|.", re.DOTALL
 )
-_SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
+_SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]|<\|[^<>\s]+\|>")
 """Matches a marker that may be a single token."""
 
 

@@ -183,6 +183,7 @@ class Trainer:
 
     processing_class = byte_level(("<|user|>", "<|tool|>", "<|assistant|>", "<|end|>", "<tool_call>", "</tool_call>"))
     max_completion_length = 1000
+    args = SimpleNamespace(chat_template_kwargs=None)
 
 
 def now(n: int) -> dict[str, int]:
