@@ -200,16 +200,13 @@ class Extender:
         """Return the turn that follows an answer. Raises `ExtendError` if the next prompt isn't known for certain, and `RequestError` for
         invalid messages.
         """
-        if turn.grammar is not None:
-            raise ExtendError("with a handwritten grammar, the end of an answer isn't known", "unproved")
         writer, before, request, asked = self._writing(turn, how)
         facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         safe = self._read(messages, writer, request)
         given, offset = safe.rendered.messages, len(turn.known_ids)
-        new, calls, matched = answering(given, said, offset)
         odd = _with_odd_ids(given, said, offset, foreign=answer.foreign_ids)
-        said = matched
+        new, calls, said = answering(given, said, offset)
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
         stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
@@ -219,9 +216,7 @@ class Extender:
         extended = Ending(before, stub, made, said, short, turn.format, facts).extended(new)
         remarks = dict(self._remarks(facts, new, how))
         following = replace(
-            self,
-            answer="",
-            marked=self.marked or (self.markers == "encode" and bool(safe.marked)),
+            self._with(safe.marked),
             asked=asked,
             variables={**self.variables, **how.variables},
             history=self.history and Chain(self.history, (_kept(said.message, calls), *new)),
@@ -255,11 +250,16 @@ class Extender:
                 raise ExtendError(f"messages[{i}].role: {expected}, found 'assistant'", "messages")
         return guarded(RenderedConversation(writer, new, request).of(new), self.markers)
 
+    def _with(self, marked: Sequence[str]) -> Extender:
+        return replace(self, answer="", marked=self.marked or (self.markers == "encode" and bool(marked)))
+
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return the writer of the next prompt and the writer of the current one. Also returns the new request and its arguments.
 
-        Raises `ExtendError` if the new request would change the current prompt.
+        Raises `ExtendError` if the new request would change the current prompt, or if the grammar is handwritten.
         """
+        if turn.grammar is not None:
+            raise ExtendError("with a handwritten grammar, the end of an answer isn't known", "unproved")
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
         writer = self.write(offer, request, {**self.variables, **how.variables})
