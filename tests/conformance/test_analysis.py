@@ -15,6 +15,7 @@ import pytest
 from answers import all_template_paths, said_in, template_named
 from cut_outs import Said
 from rendering_rows import template_of
+from tables import table
 from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
@@ -22,46 +23,7 @@ from unrender.analysis import Analysis, analyze, shape_context, shape_messages
 TEMPLATES = all_vendor_templates()
 PATHS = all_template_paths()
 QUESTION = "Wherefromhere"
-STRINGS = {
-    "a": 'say "hi"',
-    "b": "it's",
-    "c": "back\\slash",
-    "d": "two\nlines",
-    "e": "<b> & </b>",
-    "g": "0731",
-    "h": "true",
-    "i": "{x} [y]",
-    "j": "naïve",
-}
-VALUES = {
-    "a": 7,
-    "b": -7,
-    "c": 2.5,
-    "d": True,
-    "e": False,
-    "g": ["x", 2, False],
-    "h": {"ma": "x", "mb": [1]},
-    "i": [{"ma": 1}],
-}
-
-
-CITY = ("find_city", {"city": "Paris", "days": 3})
-TIME = ("get_time", {"zone": "Rome"})
-SHAPES = {
-    "content": Said(content="Hello there"),
-    "lines": Said(content="one\n\na < b && c > d {x} [y]\nend"),
-    "reasoning-content": Said(content="Hello", reasoning="Some\n\nthoughts"),
-    "call": Said(calls=(CITY,)),
-    "reasoning-call": Said(reasoning="Some\nthoughts", calls=(CITY,)),
-    "content-call": Said(content="Hello", calls=(CITY,)),
-    "all": Said(content="Hello", reasoning="Thoughts", calls=(CITY,)),
-    "two-calls": Said(calls=(CITY, TIME)),
-    "three-calls": Said(calls=(CITY, TIME, CITY)),
-    "no-arguments": Said(calls=(("find_city", {}),)),
-    "no-arguments-first": Said(calls=(("find_city", {}), TIME)),
-    "strings": Said(calls=(("find_city", STRINGS),)),
-    "values": Said(calls=(("find_city", VALUES),)),
-}
+SHAPES = {name: Said.of(**said) for name, said in table("test_analysis")["SHAPES"].items()}
 
 NOT_REBUILT = {
     ("LFM2.5-8B-A1B", "values"): "objects are JSON, lists are Python: a codec has one way for both",
