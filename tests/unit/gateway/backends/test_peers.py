@@ -38,7 +38,8 @@ MODELS = {"/v1/models": {"data": [{"id": "m"}]}}
 
 def sent(kind, job, others=None):
     """Return the request that an engine of this kind gets for a job. `others` are the engine's other answers."""
-    return asyncio.run(MAKERS[kind](Scripted([], others))._body(job))
+    engine: Any = MAKERS[kind](Scripted([], others))
+    return asyncio.run(engine._body(job))
 
 
 def jobs():
