@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,12 +27,12 @@ from hypothesis import Phase, given, seed
 from hypothesis.errors import FlakyFailure
 from lexing import confusions_of, remainder_of
 from meaning import differences
+from properties.attacks import Reading
 from properties.invariants import check, check_strict
 
-from unrender import Malformed, Message, Parser, Turn
+from unrender import Malformed, Turn
 from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
-from unrender.testing import numbered_id
 from unrender.types import Request, Tool
 
 NAME = "formats"
@@ -123,103 +123,75 @@ def check_case(case: Data) -> bool:
             if not _FIELD.match(error.where):
                 raise BrokenPromise("a refusal names no field", str(error)) from None
             return True
-    _check_format(Subject(format, case))
+    _check_format(_reading(format, case), case["seed"])
     return False
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A Format and a request."""
-
-    format: Format
-    case: Data
-
-    @cached_property
-    def request(self) -> Request:
-        tools = tuple(Tool(name=tool["name"], parameters=tool["parameters"]) for tool in self.case["tools"])
-        choice: Any = self.case["choice"] if self.format.tools.mode is not ToolMode.NONE else "none"
-        return Request(tools=tools, tool_choice=choice, parallel_tool_calls=self.case["parallel"])
-
-    @cached_property
-    def prefill(self) -> str:
-        turn, reasoning = self.format.turn, self.format.reasoning
-        if reasoning.mode is ReasoningMode.DELIMITER and turn.prefill:
-            return turn.prefill  # The prefill contains the start of reasoning. Without it, there is no reasoning.
-        return str(getattr(turn, self.case["prefill"], ""))
-
-    @property
-    def style(self) -> str:
-        """The kind of a wrong reading: the mode of calls, the spelling of their strings, and the mode of reasoning."""
-        tools = self.format.tools
-        return f"({tools.mode}, {tools.arguments.codec.strings}, {self.format.reasoning.mode})"
-
-    @property
-    def prompt(self) -> str:
-        return (self.format.turn.headers or ("",))[0] + self.prefill
-
-    def begun_message(self) -> Message:
-        """Return the part of the message that is already in the prompt, including text that the parser holds back."""
-        parser = self.parser()
-        parser.finish()
-        return parser.message
-
-    @property
-    def turn(self) -> Turn:
-        return Turn(prompt="", format=self.format, request=self.request, prefill=self.prefill)
-
-    def parser(self, *, strict: bool = False) -> Parser:
-        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, ids=numbered_id)
+def _reading(format: Format, case: Data) -> Reading:
+    """Return a Format and a request. The name is the kind of a wrong reading: the modes of calls and reasoning, and the spelling of strings."""
+    turn, reasoning, tools = format.turn, format.reasoning, format.tools
+    choice: Any = case["choice"] if tools.mode is not ToolMode.NONE else "none"
+    offered = tuple(Tool(name=tool["name"], parameters=tool["parameters"]) for tool in case["tools"])
+    # A delimiter's prefill contains the start of reasoning. Without it, there is no reasoning.
+    field = "prefill" if reasoning.mode is ReasoningMode.DELIMITER and turn.prefill else case["prefill"]
+    return Reading(
+        name=f"({tools.mode}, {tools.arguments.codec.strings}, {reasoning.mode})",
+        format=format,
+        request=Request(tools=offered, tool_choice=choice, parallel_tool_calls=case["parallel"]),
+        prompt=(turn.headers or ("",))[0] + str(getattr(turn, field, "")),
+    )
 
 
-def _check_format(subject: Subject) -> None:
+def _check_format(reading: Reading, seed: int) -> None:
+    format, turn = reading.format, reading.turn
     with _promise("to_json"):
-        _expect("to_json", Format.from_json(subject.format.to_json()) == subject.format, "another format comes back")
+        _expect("to_json", Format.from_json(format.to_json()) == format, "another format comes back")
     with _promise("parser"):
-        prefill = subject.begun_message()
-    readers = dict(_readers(subject))
+        begun = reading.parser()
+        begun.finish()  # The parser may hold back a part of the message that is already in the prompt.
+    readers = dict(_readers(turn))
     with _promise("lexemes"):
-        confused = next(confusions_of(subject.turn), None)
+        confused = next(confusions_of(turn), None)
     _expect("a lexeme is lost", confused is None, f"{confused}")
     with _promise("grammar"):
-        draw = remainder_of(subject.turn).drawer()
+        draw = remainder_of(turn).drawer()
     for number in range(SAMPLES):
         with _promise("sample"):
-            drawn = draw(subject.case["seed"] + number)
+            drawn = draw(seed + number)
         text = drawn.text
         with _promise("read"):
-            parser = subject.parser()
+            parser = reading.parser()
             events = [*parser.feed(text), *parser.finish()]
         malformed = [event for event in events if isinstance(event, Malformed)]
-        _expect(f"malformed {subject.style}", not malformed, f"{malformed[:1]} in {text!r}")
+        _expect(f"malformed {reading.name}", not malformed, f"{malformed[:1]} in {text!r}")
         with _promise("meaning"):
-            differing = differences(subject.format, drawn, parser.message, prefill)
-            if subject.format.cleans_content:  # The start of a call can't be content there, whatever was intended.
+            differing = differences(format, drawn, parser.message, begun.message)
+            if format.cleans_content:  # The start of a call can't be content there, whatever was intended.
                 differing = [said for said in differing if not said.startswith("content")]
         what = differing[0].partition(":")[0] if differing else ""
-        _expect(f"another {what} {subject.style}", not differing, f"{differing} in {text!r}")
+        _expect(f"another {what} {reading.name}", not differing, f"{differing} in {text!r}")
         with _promise("chunks"):
-            check(subject.parser, text)
+            check(reading.parser, text)
         with _promise("strict"):
-            check_strict(lambda: subject.parser(strict=True), text)
+            check_strict(lambda: reading.parser(strict=True), text)
         for dialect, accepts in readers.items():
             with _promise(f"{dialect}: engine"):
                 _expect(f"{dialect} refuses", accepts(text), repr(text))
-        _check_damaged(subject, text, number)
+        _check_damaged(reading, text, number)
 
 
-def _check_damaged(subject: Subject, text: str, number: int) -> None:
+def _check_damaged(reading: Reading, text: str, number: int) -> None:
     """Check that an answer with a piece removed or doubled is read the same for every chunking."""
     random = Random(number)
     at = random.randrange(len(text) + 1)
     end = min(len(text), at + random.choice((1, 2, 5)))
     damaged = random.choice((text[:at] + text[end:], text[:end] + text[at:], text[:at]))
     with _promise("chunks of a damaged answer"):
-        check(subject.parser, damaged)
+        check(reading.parser, damaged)
 
 
-def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
+def _readers(turn: Turn) -> Iterator[tuple[str, Accepts]]:
     """Write the answer's grammar in every dialect, and compile it with the installed engines."""
-    turn = subject.turn
     dialects: tuple[tuple[str, str, Callable[[], Any], Callable[[Any], Accepts]], ...] = (
         ("lark", "llguidance", partial(lark, turn), lark_reader),
         ("gbnf", "xgrammar", partial(gbnf, turn), gbnf_reader),

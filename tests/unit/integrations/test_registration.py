@@ -56,6 +56,13 @@ def engine(site: Path, name: str, version: str, modules: Mapping[str, str]) -> N
         (folder / "__init__.py").touch()
 
 
+def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with our package and those of `site`."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(site), str(ROOT / "src")))}
+    command = [sys.executable, *words]
+    return subprocess.run(command, env=env, cwd=site, capture_output=True, text=True, timeout=120, check=False)
+
+
 def started(site: Path, group: str, code: str = "") -> subprocess.CompletedProcess[str]:
     """Run an engine's start-up, then `code`."""
     lines = (
@@ -66,10 +73,7 @@ def started(site: Path, group: str, code: str = "") -> subprocess.CompletedProce
         code,
         "print('the engine runs')",
     )
-    path = os.pathsep.join((str(site), str(ROOT / "src")))
-    env = {**os.environ, "PYTHONPATH": path}
-    command = [sys.executable, "-c", "\n".join(lines)]
-    return subprocess.run(command, env=env, cwd=site, capture_output=True, text=True, timeout=60, check=False)
+    return python(site, "-c", "\n".join(lines))
 
 
 @pytest.mark.few(1)
@@ -154,7 +158,7 @@ def test_a_plug_in_takes_what_the_engine_gives():
             above(Ours, other, "Both")
 
 
-def test_the_pytest_plugin_needs_no_new_pytest():
+def test_the_pytest_plugin_needs_no_new_pytest(tmp_path):
     """The plug-in can be imported by an older pytest, without the names and hook wrappers of releases 7 and 8."""
     code = (
         "import pytest\nfor name in ('Stash', 'StashKey'): delattr(pytest, name)\n"
@@ -162,7 +166,7 @@ def test_the_pytest_plugin_needs_no_new_pytest():
         "pytest.hookimpl = old\nimport unrender.testing.plugin"
     )
 
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=True)
+    assert python(tmp_path, "-c", code).returncode == 0
 
 
 @pytest.mark.few(1)
@@ -174,9 +178,7 @@ def test_a_foreign_project_is_tested_as_without_unrender(site, given):
     (site / "suite" / "test_it.py").write_text(
         "import pytest\n@pytest.fixture\ndef chat(): return 1\ndef test_it(chat): assert chat == 1\n"
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(site), str(ROOT / "src")))}
 
-    command = [sys.executable, "-m", "pytest", "-W", "error", "-p", "early", "-p", "no:cacheprovider", "-q", "suite"]
-    run = subprocess.run(command, env=env, cwd=site, capture_output=True, text=True, timeout=120, check=False)
+    run = python(site, "-m", "pytest", "-W", "error", "-p", "early", "-p", "no:cacheprovider", "-q", "suite")
 
     assert (run.returncode, run.stdout.splitlines()[-1].split(" in ")[0]) == (0, "1 passed")
