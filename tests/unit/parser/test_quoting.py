@@ -47,15 +47,6 @@ def test_special_tokens_are_markers() -> None:
     assert [call.arguments_json for call in reader.message.tool_calls] == ['{"note": "</tool_call>"}']
 
 
-def test_half_a_token_is_not_lost() -> None:
-    """Text held back as a possible token is returned at the end."""
-    reader = parser()
-    reader.feed("a <tool", special=False)
-    reader.finish()
-
-    assert reader.message.content == "a <tool"
-
-
 def test_copies_are_independent() -> None:
     """A copy continues from the same state, including quoted tokens."""
     reader = parser()
