@@ -128,18 +128,12 @@ def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
     assert len(warned) == 1
 
 
-def test_large_schemas_do_not_blow_up():
-    """The size of the grammar is proportional to the size of the schemas, even with very long strings."""
-    properties = {
-        f"property_{n}": {"type": "string", "maxLength": 10_000, "description": "d" * 200} for n in range(300)
-    }
-    answer = turn_of(tools=(Tool(name="f", parameters={"properties": properties}),))
-    assert len(json.dumps(properties)) > 80_000
+def test_long_texts_are_not_counted():
+    """A length that llama.cpp can't count isn't enforced."""
+    tool = Tool(name="f", parameters={"properties": {"a": {"type": "string", "maxLength": 10_000}}})
 
     with pytest.warns(SchemaWarning, match="at most 1000 repetitions can be counted"):
-        text = answer.constraint("llama.cpp").grammar
-
-    assert len(text) < 200_000
+        turn_of(tools=(tool,)).constraint("llama.cpp")
 
 
 def test_lazy_gbnf_serves_from_the_first_marker_too():

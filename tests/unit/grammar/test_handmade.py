@@ -15,6 +15,7 @@ from unrender import GrammarError, Malformed, Message, Parser
 from unrender import grammar as c
 from unrender.dialects.sample import drawer
 from unrender.format import Format, TurnTexts
+from unrender.format.data import decode
 from unrender.grammar import Grammar
 from unrender.grammar.handmade import (
     CallCount,
@@ -208,18 +209,10 @@ def test_every_answer_has_the_number_of_calls(node, count, seed):
         assert all(fits(found, at) for at in range(5))
 
 
-@pytest.mark.parametrize(
-    ("turn", "ends"),
-    [
-        (TurnTexts(end="<end>"), ("<end>",)),
-        (TurnTexts(end="\n<end>\n"), ("\n<end>", "<end>")),
-        (TurnTexts(end=" \n", ends=("<a>", " <b>", "<a>")), ("<a>", " <b>", "<b>")),
-        (TurnTexts(), ()),
-    ],
-)
+@cases
 def test_a_turn_ends_with_and_without_the_layout_before(turn, ends):
     """Whitespace alone ends nothing, and every end is listed once."""
-    assert ends_of(turn) == ends
+    assert list(ends_of(decode(TurnTexts, turn, where=""))) == ends
 
 
 def test_free_text_stops_at_the_end_of_the_turn():

@@ -90,13 +90,3 @@ def test_many_values_are_written(dialect: str) -> None:
     few, many = (len(written(c.schema({"enum": [f"v{i}" for i in range(count)]}), dialect)) for count in (5000, 10_000))
 
     assert many < 2.5 * few
-
-
-def test_many_properties_are_written() -> None:
-    """All thousand properties are written."""
-    assert (
-        "p999"
-        in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}}))
-        .constraint("llama.cpp")
-        .grammar
-    )
