@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from tables import table
+
 from unrender import ContentText, Malformed, MessageFinished, Parser
-from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
+from unrender.format import Format
 from unrender.grammar import Grammar, chars, content
 from unrender.types import Request, Tool
 
-FORMAT = Format(
-    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-    tools=CallSyntax(
-        call_start="<tool_call>",
-        function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
-        call_end="</tool_call>",
-    ),
-    preserved_tokens=("<think>", "</think>", "<tool_call>", "</tool_call>"),
-)
+FORMAT = Format.from_dict(table("test_quoting")["FORMAT"])
 CALL = '{"name": "now", "arguments": {"note": "</tool_call>"}}'
 
 
