@@ -12,12 +12,10 @@ from vendor import all_vendor_templates
 from unrender import RequestError
 
 each_template = pytest.mark.parametrize("name", all_vendor_templates() or template_paths())
+T: Any = table("same_request")
 USER = {"role": "user", "content": "Ask Q1"}
-REQUESTS: dict[str, dict[str, Any]] = table("test_same_request")["REQUESTS"]
-REFUSED = {
-    "an image": "messages[0].content[1]: the template doesn't support image parts",
-    "a question of nothing": "messages[1].content: expected text or a list of parts",
-}
+REQUESTS: dict[str, dict[str, Any]] = T["REQUESTS"]
+REFUSED: dict[str, str] = T["REFUSED"]
 """Expected errors: images for templates that show none, and a malformed message for all."""
 NAMED_ALONE = {"documents", "documents and tools", "thought, said and called"}
 """Requests that may lose texts if a warning names each. Few templates support documents, or reasoning and text before a call."""

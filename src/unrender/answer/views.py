@@ -25,7 +25,15 @@ from unrender.answer import (
     tokens,
     without_fences,
 )
-from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
+from unrender.answer.follow import (
+    ArgumentMarkers,
+    after_closer,
+    after_entries,
+    after_part,
+    after_value,
+    first_pieces,
+    open_ends,
+)
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
@@ -245,9 +253,14 @@ class CallView:
 
     @cached_property
     def after_key(self) -> str:
-        """Text after the name of an argument."""
+        """Text after the name of an argument. Empty if arguments have no markers of their own."""
         entry = self.arguments.entry
-        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1]))
+        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1])) if entry else ""
+
+    @cached_property
+    def argument_markers(self) -> ArgumentMarkers:
+        """Markers that only arguments contain."""
+        return ArgumentMarkers(self.opener, self.after_key, self.values.markers if self.values else None)
 
     def entry_stops(self, i: int) -> Finder:
         """Return a finder for the text after slot `i` of an argument."""
@@ -486,11 +499,16 @@ class CallView:
     @cached_property
     def refused_ends(self) -> Finder:
         """Finder for the markers at which a call's text ends if that text is content. Empty if calls have no end markers."""
-        calls = self.calls
-        closing = list(filter(is_distinctive, calls.all_closers))
+        calls, ends = self.calls, self.unclear_ends.literals
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
+        return Finder((*ends, *filter(is_distinctive, heads)) if ends else ())
+
+    @cached_property
+    def unclear_ends(self) -> Finder:
+        """Like `refused_ends`, for a call with several readings. A start marker inside this call may be part of a value."""
+        closing = list(filter(is_distinctive, self.calls.all_closers))
         ends = (*self.over, *(self.trail + text for text in self.over))
-        return Finder((*closing, *filter(is_distinctive, heads), BACKQUOTES, *ends) if closing else ())
+        return Finder((*closing, BACKQUOTES, *ends) if closing else ())
 
     @property
     def unmarked(self) -> bool:

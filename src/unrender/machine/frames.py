@@ -179,7 +179,7 @@ class Snapshot(Resumable):
 
 _RESTORED = (
     *("tag", "answered", "thinks", "mentioned", "split"),
-    *("fenced", "closed", "loose", "separated", "listed", "refused"),
+    *("fenced", "closed", "loose", "separated", "listed", "refused", "unclear"),
 )
 """Fields of a machine to whose values backtracking returns, besides texts, spans, events and the call. Other fields, such as the limit of
 backtracking and the reported position of a failure, keep what an attempt has changed.
@@ -277,6 +277,8 @@ class CallState(Resumable):
     """Start of the current value, if the value can be interpreted only after its end."""
     start: int = 0
     """Start of the call, including its start markers, as an index in the output."""
+    before: str = ""
+    """Name of an argument directly before the call."""
     separated: int = 0
     """Number of arguments before the latest separator."""
     closed: bool = False
