@@ -16,7 +16,6 @@ from splitting import fed, merged
 from unrender import ChatTemplate, ParseError, Parser
 from unrender.errors import StateError
 from unrender.testing import numbered_id
-from unrender.types import Request, Tool
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -122,15 +121,6 @@ def test_text_of_which_nothing_is_known_follows_text_that_waits() -> None:
         fed(parser, [rest])
 
         assert parser.message.content == f"a <func{rest}"
-
-
-def test_a_state_of_another_format_or_request_is_refused() -> None:
-    """A state belongs to its format, its tools and the rest of its request."""
-    state = Parser(JSON_ENVELOPE.format, REQUEST).state()
-
-    for format, request in ((TAGGED.format, REQUEST), (JSON_ENVELOPE.format, Request(tools=(Tool(name="now"),)))):
-        with pytest.raises(StateError, match=r"state\.for: expected .* digest of this format and request"):
-            Parser._restored(format, request, state)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
+from properties.families import COUNTED, FAMILIES, REQUEST, TAGGED, Family
 
-from unrender.answer import Calls, ReasoningPart
+from unrender.answer import Calls
 from unrender.answer.build import answer_of, names_matter, offered
 from unrender.format import Arguments, CallSyntax, Format, Slot, TurnTexts
-from unrender.grammar import Role
-from unrender.nodes import JsonValue, Tag, Until, walk
+from unrender.nodes import walk
 from unrender.types import Request
 
 
@@ -29,32 +28,6 @@ def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
     assert calls_in(format, REQUEST)
     assert calls_in(format, Request()) == []
     assert calls_in(format, Request(tools=REQUEST.tools, tool_choice="none")) == []
-
-
-def test_a_plain_format_is_free_text() -> None:
-    """A format of content alone generates any text, and has no other parts."""
-    answer = answer_of(Format(), Request())
-
-    assert answer.written == Tag(Role.CONTENT, Until())
-    assert answer.parts == ()
-
-
-def test_a_response_schema_makes_content_json() -> None:
-    """A response schema is part of the grammar, which then has no calls."""
-    schema = {"type": "object"}
-    written = list(walk(answer_of(JSON_ENVELOPE.format, Request(response_schema=schema)).written))
-
-    assert JsonValue(schema) in written
-    assert not any(isinstance(node, Calls) for node in written)
-
-
-def test_reasoning_is_read_between_its_markers() -> None:
-    """A format with reasoning markers has one reasoning part."""
-    parts = answer_of(JSON_ENVELOPE.format, REQUEST).parts
-    reasoning = JSON_ENVELOPE.format.reasoning
-
-    [thought] = [part for part in parts if isinstance(part, ReasoningPart)]
-    assert (thought.open.text, thought.close.text, thought.declared) == (reasoning.start, reasoning.end, True)
 
 
 def test_a_named_tool_is_the_only_one_offered() -> None:

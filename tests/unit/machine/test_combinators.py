@@ -41,13 +41,6 @@ ANSWER = Grammar(
         c.zero_or_more(CALL),
     )
 )
-TAGGED = Grammar(
-    c.one_or_more(
-        c.tool_call(
-            c.sequence(NAME, "(", c.zero_or_more(c.argument(c.chars("a-z", 1, None), "=", c.until(",", ")")), ","), ")")
-        )
-    )
-)
 
 
 def reader(
@@ -67,18 +60,6 @@ def message(grammar: Grammar, text: str, format: Format | None = None) -> Messag
     return made.message
 
 
-def test_an_answer_is_read_into_its_parts():
-    """Reasoning, content and calls are returned for any chunking."""
-    found = message(ANSWER, '<think>Hm.</think>Wait<call>get_weather:{"city": "Oslo"}</call><call>get_time:{}</call>')
-
-    assert (found.reasoning, found.content) == ("Hm.", "Wait")
-    assert [(call.name, call.arguments_json) for call in found.tool_calls] == [
-        ("get_weather", '{"city": "Oslo"}'),
-        ("get_time", "{}"),
-    ]
-    assert all(call.status == "complete" for call in found.tool_calls)
-
-
 def test_a_part_after_a_cut_streams():
     """Text is released with its chunk as soon as no backtracking is possible."""
     made = reader(ANSWER, policy=AS_WRITTEN)
@@ -95,13 +76,6 @@ def test_an_option_that_the_next_character_rules_out_holds_nothing_back():
     made = reader(Grammar(c.choice(c.sequence("<", c.reasoning(c.rest())), c.content(c.chars("^<", 1, None)))))
 
     assert made.feed("<why") == [ReasoningText("why")]
-
-
-def test_arguments_in_entries_are_typed_by_the_schema():
-    """Text in entries becomes JSON of the types in the tool's schema."""
-    [call] = message(TAGGED, "get_weather(city=7,days=7)").tool_calls
-
-    assert call.arguments_json == '{"city": "7", "days": 7}'
 
 
 def test_a_call_of_an_unknown_tool_does_not_match():
@@ -125,37 +99,12 @@ def test_a_call_that_breaks_off_is_not_complete(text, status):
     assert [event.call.status for event in events if isinstance(event, Malformed) and event.call] == [status]
 
 
-def test_text_after_what_matches_is_content():
-    """The rest of the output is content, and reported."""
-    events = read(ANSWER, "<call>get_time:{}</call> and more")
-
-    assert events[-2:] == [Malformed(" ", 24, "the end of the output"), ContentText(" and more")]
-
-
 def test_a_strict_reader_raises_where_nothing_matches():
     """The error has the position and the expected text."""
     with pytest.raises(ParseError, match="at character 15: expected a JSON value") as caught:
         read(ANSWER, "<call>get_time:", "oops", strict=True)
 
     assert caught.value.position == 15
-
-
-def test_an_option_that_may_still_come_is_waited_for():
-    """A possible option is awaited even if another option matches the empty text."""
-    grammar = Grammar(c.sequence("x", c.optional("a"), c.content(c.choice("b", c.sequence(c.optional("c"), "d")))))
-
-    assert [message(grammar, text).content for text in ("xab", "xb", "xacd", "xd")] == ["b", "b", "cd", "d"]
-    assert not any(isinstance(event, Malformed) for event in read(grammar, *"xacd"))
-
-
-@pytest.mark.parametrize(("text", "matches"), [("ab", True), ("aab", True), ("b", False), ("aaab", False)])
-def test_a_loop_has_bounds(text, matches):
-    """With too few or too many rounds, the text doesn't match, and all of it is content."""
-    grammar = Grammar(c.sequence(c.content(c.repeat("a", 1, 2)), "b"))
-    events = read(grammar, *text)
-
-    assert any(isinstance(event, Malformed) for event in events) is not matches
-    assert message(grammar, text).content == (text.removesuffix("b") if matches else text)
 
 
 def test_ends_of_turn_are_not_content():
@@ -178,36 +127,6 @@ def test_deeply_nested_rules_can_be_copied_and_pickled():
     for copy in (parser.copy().copy(), pickle.loads(pickle.dumps(parser)), parser):
         copy.finish(text="a" + ")" * 5_000)
         assert copy.message.content == "(" * 5_000 + "a" + ")" * 5_000
-
-
-def test_layout_is_any_white_space():
-    """A parser accepts any whitespace for layout."""
-    assert message(Grammar(c.sequence(c.space("\n"), c.content(c.rest()))), "\n  a").content == "a"
-
-
-def test_an_id_may_come_after_the_arguments():
-    """A call waits for the id that its grammar reads."""
-    grammar = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.json_value()), "#", c.call_id(c.rest()))))
-
-    started = next(event for event in read(grammar, *"get_time{}#42") if isinstance(event, ToolCallStarted))
-
-    assert started.id == "42"
-
-
-def test_python_values_become_json():
-    """A Python dictionary becomes JSON arguments."""
-    grammar = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
-
-    [call] = message(grammar, "get_time{'utc': True, 'at': None}").tool_calls
-
-    assert call.arguments_json == '{"utc": true, "at": null}'
-
-
-def test_a_quoted_string_is_read_with_its_escapes():
-    """A quote after a backslash doesn't end the string."""
-    found = message(Grammar(c.sequence(c.content(c.quoted()), c.rest())), '"a\\"b" c')
-
-    assert found.content == '"a\\"b"'
 
 
 @cases
@@ -261,16 +180,6 @@ def test_nodes_nested_too_deeply_are_refused():
         ChatTemplate.from_string("", grammar=Grammar(node))
     with pytest.raises(GrammarError, match="nested too deeply"):
         reader(Grammar(node))
-
-
-def test_a_copy_goes_on_alone():
-    """A copy reads its own text without changing the original."""
-    made = reader(ANSWER, policy=AS_WRITTEN)
-    made.feed('<call>get_weather:{"city": ')
-    fork = made.copy()
-
-    assert fork.feed('"Rome"}</call>')[-1] == ToolCallFinished(0, "complete")
-    assert made.finish()[0] == ToolCallFinished(0, "truncated")
 
 
 @cases

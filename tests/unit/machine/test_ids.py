@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 
@@ -67,19 +66,6 @@ def test_ids_can_be_injected_and_do_not_depend_on_chunks() -> None:
     assert ids(by_name, ANSWER) == ["now/0"]
 
 
-def test_positions_count_over_the_conversation() -> None:
-    """The function gets the position after the calls of the history."""
-    call = {"id": "call00001", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-    history = [
-        QUESTION,
-        {"role": "assistant", "tool_calls": [call]},
-        {"role": "tool", "content": "12", "tool_call_id": "call00001"},
-    ]
-    turn = TEMPLATE.prepare(history, tools=[OFFERED])
-    assert turn.known_ids == ("call00001",)
-    assert ids(turn.parser(ids=numbered_id), ANSWER) == ["call00002"]
-
-
 def test_copies_share_no_id_of_later_calls() -> None:
     """Calls before the copy keep their ids, and later ones have different ids."""
     parser = Parser(FORMAT, REQUEST)
@@ -132,15 +118,6 @@ def test_made_ids_are_recorded_in_order() -> None:
 
     assert ids(parser, output) == ["call00001", *others]
     assert parser._made_ids == ("call00001",)
-
-
-def test_a_restored_parser_gives_no_id_again() -> None:
-    """The state includes the ids that are taken."""
-    text = "<call>functions.now:0<args>{}</call>"
-    parser = Parser(COUNTED, REQUEST, known_ids=["functions.go:0"])
-    parser.feed(text)
-    other = Parser._restored(COUNTED, REQUEST, json.loads(json.dumps(parser.state())))
-    assert ids(other, text) == ["functions.now:0", "functions.now:2"]
 
 
 def test_parsers_with_counted_ids_pickle() -> None:

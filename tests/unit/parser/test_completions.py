@@ -1,4 +1,4 @@
-"""Bodies of Chat Completions, checked by OpenAI's own types."""
+"""Messages, deltas and bodies of Chat Completions, made of events. OpenAI's own types check the bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from unrender import (
     ArgumentsText,
     ContentText,
+    Event,
+    Malformed,
     Message,
+    MessageFinished,
     Parser,
     ReasoningText,
     ToolCall,
@@ -18,7 +21,7 @@ from unrender import (
     ToolCallStarted,
 )
 from unrender.format import Format
-from unrender.openai import Completion, Usage, finish_reason, message_of
+from unrender.openai import Completion, Usage, deltas, finish_reason, message_of
 from unrender.types import CallStatus, Request, Tool
 
 COMPLETION = Completion(model="m", id="chatcmpl-1", created=1)
@@ -149,3 +152,60 @@ def test_a_half_written_call_is_not_fit_to_be_executed():
 
     assert parser.message.to_openai() == {"role": "assistant", "content": "Hi"}
     assert "tool_calls" not in Message(tool_calls=(call("open"),)).to_openai()
+
+
+MIXED = (
+    ReasoningText("so"),
+    ContentText("a"),
+    ToolCallStarted(0, "id0", "f"),
+    ArgumentsText(0, '{"x"'),
+    ArgumentsText(0, ": 1}"),
+    ToolCallFinished(0, "complete"),
+    Malformed("x", 3, "y"),
+    ToolCallStarted(1, "id1", "g", offered=False),
+    ContentText("b"),
+    MessageFinished(),
+)
+
+
+def test_events_add_up():
+    """Texts are joined in order, an unfinished call is open, and malformed text adds nothing."""
+    assert message_of(MIXED) == Message(
+        content="ab",
+        reasoning="so",
+        tool_calls=(
+            ToolCall(name="f", arguments_json='{"x": 1}', id="id0"),
+            ToolCall(name="g", arguments_json="", id="id1", status="open", offered=False),
+        ),
+    )
+
+
+def test_failed_calls_are_those_that_were_given_and_those_that_were_not():
+    """Failed calls are in order of failure. A call whose text became content isn't one of the message's calls."""
+    waited = ToolCall(name="f", arguments_json="{", id="", status="truncated")
+    events: list[Event] = [Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")]
+    ended = message_of([*events, ToolCallFinished(0, "invalid")])
+
+    given = ToolCall(name="g", arguments_json="", id="id0", status="invalid")
+    assert (ended.tool_calls, ended.failed_calls) == ((given,), (waited, given))
+    assert message_of(events).failed_calls == (waited,)
+
+
+def test_each_event_is_one_delta_or_none():
+    """Id, type and name are sent once per call, then fragments. Ends and malformed text have no delta."""
+    events = [
+        ReasoningText("r"),
+        ContentText("c"),
+        ToolCallStarted(1, "x", "f"),
+        ArgumentsText(1, "{}"),
+        ToolCallFinished(1, "complete"),
+        Malformed("", 0, "y"),
+        MessageFinished(),
+    ]
+
+    assert list(deltas(events)) == [
+        {"reasoning_content": "r"},
+        {"content": "c"},
+        {"tool_calls": [{"index": 1, "id": "x", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+        {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
+    ]

@@ -5,37 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cases import cases
+from tables import table
 
 from unrender.format import (
-    CallSyntax,
-    Content,
-    ContentMode,
     Format,
     Reasoning,
     ReasoningMode,
-    Slot,
     TurnTexts,
 )
 from unrender.parser.prompt_tail import after_header, begun_by, read_prefill
 
-TURN = TurnTexts(
-    headers=("<bot>\n", "<ai> "), end="<end>", ends=("<stop>",), prefill="Well,", prefill_no_thinking="<t></t>\n\n"
-)
-THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>\n", end="</t>")
-TOOLS = CallSyntax(
-    section_start="<calls>",
-    section_end="</calls>",
-    call_start="<call>",
-    call_end="</call>",
-    function=(Slot.NAME, "\n", Slot.ARGUMENTS),
-)
-FORMAT = Format(
-    turn=TURN,
-    reasoning=THINK,
-    tools=TOOLS,
-    content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>"),
-    undeclared_reasoning=False,
-)
+FORMAT = Format.from_dict(table("test_prompt_tail")["FORMAT"])
+TURN, THINK, TOOLS = FORMAT.turn, FORMAT.reasoning, FORMAT.tools
 
 
 @cases

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from tables import table
+
 from unrender import ContentText, Malformed, MessageFinished, Parser
-from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
+from unrender.format import Format
 from unrender.grammar import Grammar, chars, content
 from unrender.types import Request, Tool
 
-FORMAT = Format(
-    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-    tools=CallSyntax(
-        call_start="<tool_call>",
-        function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
-        call_end="</tool_call>",
-    ),
-    preserved_tokens=("<think>", "</think>", "<tool_call>", "</tool_call>"),
-)
+FORMAT = Format.from_dict(table("test_quoting")["FORMAT"])
 CALL = '{"name": "now", "arguments": {"note": "</tool_call>"}}'
 
 
@@ -45,15 +39,6 @@ def test_special_tokens_are_markers() -> None:
     reader.finish()
 
     assert [call.arguments_json for call in reader.message.tool_calls] == ['{"note": "</tool_call>"}']
-
-
-def test_half_a_token_is_not_lost() -> None:
-    """Text held back as a possible token is returned at the end."""
-    reader = parser()
-    reader.feed("a <tool", special=False)
-    reader.finish()
-
-    assert reader.message.content == "a <tool"
 
 
 def test_copies_are_independent() -> None:

@@ -67,16 +67,6 @@ def test_a_state_is_plain_data_and_back() -> None:
     assert kept(Parser._restored(FORMAT, REQUEST, fed().state())) == STATE
 
 
-def test_a_copy_goes_on_alone() -> None:
-    """Text fed to a copy doesn't change the original, and the other way round."""
-    made = fed()
-    other = made.copy()
-    other.feed("?")
-    made.feed(".")
-
-    assert [kept(one)["fed"][-1]["text"] for one in (other, made)] == ["!?", "!."]
-
-
 @pytest.mark.parametrize("name", STATE)
 @pytest.mark.parametrize("value", [None, 1, [1], [{"kind": "unknown"}], {"calls": "never"}])
 def test_a_field_of_another_type_is_refused(name: str, value: object) -> None:
@@ -115,6 +105,7 @@ def test_a_long_value_is_cut_in_an_error() -> None:
         (FORMAT, replace(REQUEST, tools=TOOLS[:1]), ONE, False),
         (FORMAT, replace(REQUEST, tool_choice="none"), ONE, False),
         (FORMAT, replace(REQUEST, parallel_tool_calls=False), ONE, False),
+        (FORMAT, replace(REQUEST, reasoning_format="none"), ONE, False),
     ],
 )
 def test_a_state_belongs_to_what_decides_how_text_is_read(
@@ -127,9 +118,3 @@ def test_a_state_belongs_to_what_decides_how_text_is_read(
         return
     with pytest.raises(StateError, match=r"^state\.for: expected "):
         Parser._restored(format, request_, state, grammar=grammar)
-
-
-def test_where_reasoning_goes_decides_as_well() -> None:
-    """A state requires the same `reasoning_format`, which changes how text is read."""
-    with pytest.raises(StateError, match=r"^state\.for: expected "):
-        Parser._restored(FORMAT, replace(REQUEST, reasoning_format="none"), Parser(FORMAT, REQUEST).state())

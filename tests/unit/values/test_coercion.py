@@ -6,28 +6,13 @@ import pickle
 
 import pytest
 from cases import cases
+from tables import table
 
 from unrender.schema.shapes import Number, Text
 from unrender.types import Tool
 from unrender.values.coercion import ANY, ArgumentTypes, coerce
 
-SCHEMA = {
-    "type": "object",
-    "$defs": {"when": {"type": ["string", "null"]}, "loop": {"$ref": "#/$defs/loop"}},
-    "properties": {
-        "plain": {"type": "integer"},
-        "union": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-        "ref": {"$ref": "#/$defs/when"},
-        "loop": {"$ref": "#/$defs/loop"},
-        "enum": {"enum": ["a", 1, None, True, 1.5]},
-        "const": {"const": []},
-        "nullable": {"type": "string", "nullable": True},
-        "implied": {"properties": {"x": {"type": "number"}}},
-        "items": {"items": {"type": "string"}},
-        "anything": True,
-    },
-    "allOf": [{"properties": {"added": {"type": "boolean"}}}],
-}
+SCHEMA = table("test_coercion")["SCHEMA"]
 TYPES = ArgumentTypes(Tool(name="f", parameters=SCHEMA))
 
 

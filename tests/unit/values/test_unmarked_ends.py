@@ -10,27 +10,16 @@ from typing import Any
 import pytest
 from cases import cases
 from properties.families import RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS
+from tables import table
 
 from unrender import Parser
 from unrender.answer.build import calls_in_syntax
 from unrender.answer.follow import open_ends
-from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, Typing, Words
+from unrender.format import Arguments, CallSyntax, Format, Slot
 from unrender.types import Request, Tool
 from unrender.values.unmarked_ends import Follow
 
-CALLS = CallSyntax(
-    section_start="[",
-    section_end="]",
-    separator=", ",
-    function=(Slot.NAME, Slot.ARGUMENTS),
-    arguments=Arguments(
-        start="(",
-        end=")",
-        entry=(Slot.KEY, "=", Slot.VALUE),
-        separator=", ",
-        codec=Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA),
-    ),
-)
+CALLS = Format.from_dict(table("test_unmarked_ends")["CALLS"]).tools
 SPACED = replace(CALLS, arguments=replace(CALLS.arguments, entry=(Slot.KEY, " ", Slot.VALUE)))
 TYPES = {"city": "string", "days": "integer", "tags": "array", "exact": "boolean"}
 REQUEST = Request(
