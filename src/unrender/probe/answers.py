@@ -146,7 +146,9 @@ async def generated(
         text = "".join(texts)
         unseen = None
         if usage is not None and usage.completion_tokens:
-            seen = await engine.count(text)
+            # The end of the turn isn't in the text of most engines, and may be several tokens.
+            end = turn.format.turn.end.strip() if finish == "stop" else ""
+            seen = await engine.count(text if text.endswith(end) else text + end)
             unseen = usage.completion_tokens - (_seen(texts, usage.completion_tokens) if seen is None else seen)
         spent = time.monotonic() - begun
         return replace(answer, text=text, finish=finish, usage=usage, unseen=unseen, seconds=spent)

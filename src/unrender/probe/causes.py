@@ -224,11 +224,10 @@ UNLESS: Mapping[str, Sequence[str]] = {
     "other-template": ("stale-answers", "begin-token-doubled"),
     "text-removed": ("special-tokens-stripped",),
     "token-limit": ("context-too-short",),
-    "foreign-template": ("token-limit",),
     "runs-on": ("token-limit", "foreign-template"),
     "other-syntax": ("special-tokens-stripped",),
     "broken-calls": _TEXT,
-    "calls-missing": _TEXT,
+    "calls-missing": (*_TEXT, "foreign-template"),
     "calls-wrong": ("stale-answers",),
 }
 """Causes that explain another cause, by the other's name, which isn't reported then."""

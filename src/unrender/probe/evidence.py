@@ -31,7 +31,7 @@ FREE = Task(
 _SAMPLE, _REPEATS = 24, 5
 """Tokens of the answers that are compared with each other, and their number."""
 _WORDS = ("spaces", "quick", "foxes")
-_SPOKEN = 'Zürich — "<b>x</b> & &lt; y" 🌊\n  two  spaces, 12 quick foxes'
+_SPOKEN = 'Zürich — "<b>x</b> & &lt; y"\n  two  spaces, 12 quick foxes'
 """Text that careless servers change. No model writes these words by itself."""
 _SHORT = 4
 """Maximum number of tokens in a prompt of one short word."""

@@ -313,9 +313,10 @@ def _token_limit(found: Evidence) -> str:
 
 
 def _foreign_template(found: Evidence) -> str:
-    runs, tokens = _runs_on(found), found.end_tokens or 1
-    end = found.template.format.turn.end.strip()
-    return f"the template's end of a turn, {quoted(end)}, is {tokens} tokens; {runs}" if runs and tokens > 1 else ""
+    wrong, end = [answer for answer in found.answers if not answer.right], found.template.format.turn.end.strip()
+    if (found.end_tokens or 1) < FEW or len(wrong) * 2 <= len(found.answers):
+        return ""
+    return f"the end of a turn, {quoted(end)}, is {found.end_tokens} tokens, and {count_of(wrong, found.answers)} are wrong"
 
 
 def _runs_on(found: Evidence) -> str:
@@ -415,13 +416,7 @@ def _grammar_ignored(found: Evidence) -> str:
     rejected = [answer for answer in found.bound if answer.error and not _is_too_long(answer)]
     if len(rejected) >= FEW:
         return f"{count_of(rejected, found.bound)} under a grammar are errors, e.g. {quoted(rejected[0].error)}"
-    # A grammar that has an effect with fewer tools, or on a model that writes such calls by itself, has to have one here.
-    works, called = of_kind(found.bound, "own"), [it.task for it in of_kind(found.answers, "own", "repaired")]
-    free = [
-        it
-        for it in of_kind(found.bound, "other", "silent", "broken")
-        if it.finish == "stop" and (works or it.task in called)
-    ]
+    free = [it for it in of_kind(found.bound, "other", "silent", "broken") if it.finish == "stop"]
     lost = _special_tokens_stripped(found) or _text_altered(found) or _text_removed(found) or _cut_inside_calls(found)
     if len(free) < FEW or lost:
         return ""
