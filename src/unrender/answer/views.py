@@ -251,10 +251,11 @@ class CallView:
 
     def argument_marks(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return the markers that occur only in arguments: the start markers of the arguments `keys`, and the end marker of a value."""
+        if not self.arguments.entry:
+            return ()
         values = self.values.markers if self.values else None
         closers = values.closers if values and not values.named else ()
-        named = bool(self.opener) and is_distinctive(self.opener + self.after_key)
-        heads = (self.opener + key + self.after_key for key in keys) if named else ()
+        heads = (self.opener + key + self.after_key for key in keys)
         return tuple(filter(is_distinctive, (*closers, *heads)))
 
     def argument_at_end(self, text: str) -> str:
