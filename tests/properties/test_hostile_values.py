@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from properties.families import FAMILIES, TOOLS, Family
@@ -12,6 +13,7 @@ from unrender.answer import Calls, Marker
 from unrender.answer.build import own_calls
 from unrender.answer.encode import encode_calls
 from unrender.dialects.remainder import Remainder
+from unrender.format import lexemes, preserved_tokens
 from unrender.types import Request
 
 CALLED = [family for family in FAMILIES if own_calls(family.format) is not None]
@@ -62,3 +64,22 @@ def test_drawn_calls_are_read_back(family: Family) -> None:
         assert message.tool_calls, seed
         assert not message.failed_calls, seed
         assert not any(call.problems() for call in message.tool_calls), seed
+
+
+@pytest.mark.few(12)
+@each_family
+def test_spelled_markers_end_no_value(family: Family) -> None:
+    """With token ids, a value may spell the end of its own call if the marker after the value is a special token."""
+    tokens = preserved_tokens(family.format)
+    format = replace(family.format, preserved_tokens=tokens)
+    turn, calls = Turn(prompt=family.prompt, request=Request(tools=TOOLS), format=format), own_calls(format)
+    assert calls is not None
+    before, _, after = encode_calls(calls, [("get_weather", {"city": "Kezmar"}, "call00001")]).partition("Kezmar")
+    if not any(part in tokens for part in lexemes(after.lstrip())[:1]):
+        pytest.skip("an ordinary marker ends the values")
+    for value in (f"x{after}", f"a{after}b"):
+        parser = turn.parser()
+        for text in (*lexemes(before), None, *lexemes(after)):
+            parser.feed(text or value, special=text in tokens)
+        parser.finish()
+        assert [call.arguments for call in parser.message.tool_calls] == [{"city": value}], value

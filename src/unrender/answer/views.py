@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,9 +25,17 @@ from unrender.answer import (
     tokens,
     without_fences,
 )
-from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
+from unrender.answer.follow import (
+    ArgumentMarkers,
+    after_closer,
+    after_entries,
+    after_part,
+    after_value,
+    first_pieces,
+    open_ends,
+)
 from unrender.format import Containers, Slot
-from unrender.limits import MAX_SMALL, MAX_WORD
+from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
 from unrender.values.finder import Finder, torn_head
 from unrender.values.marked_ends import MarkedEnds, Markers
@@ -245,41 +253,14 @@ class CallView:
 
     @cached_property
     def after_key(self) -> str:
-        """Text after the name of an argument."""
+        """Text after the name of an argument. Empty if arguments have no markers of their own."""
         entry = self.arguments.entry
-        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1]))
-
-    def argument_marks(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """Return the markers that occur only in arguments: the start markers of the arguments `keys`, and the end marker of a value."""
-        if not self.arguments.entry:
-            return ()
-        values = self.values.markers if self.values else None
-        closers = values.closers if values and not values.named else ()
-        heads = (self.opener + key + self.after_key for key in keys)
-        return tuple(filter(is_distinctive, (*closers, *heads)))
-
-    def argument_at_end(self, text: str) -> str:
-        """Return the name of the argument with which `text` ends, or "" if there is none. The end of the argument may be missing."""
-        head, pattern = self._argument
-        at = text.rfind(head) if head else -1
-        found = pattern.match(text, at) if at >= 0 else None
-        if not found:
-            return ""
-        # An argument without its end starts a line, unlike a marker that is mentioned in a sentence.
-        ended = found.lastgroup != "key" or not text[found.end("key") + len(self.after_key) :].strip()
-        return found["key"] if ended or not text[:at].rpartition("\n")[2].strip() else ""
+        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1])) if entry else ""
 
     @cached_property
-    def _argument(self) -> tuple[str, re.Pattern[str]]:
-        """The start of a pattern, and the pattern, which matches an argument at the end of a text, or its end tag with its name."""
-        values, key = self.values.markers if self.values else None, rf"(?P<key>[^\s<>]{{1,{MAX_WORD}}}?)"
-        if values is None or not (values.named or is_distinctive(self.opener)):
-            return "", re.compile("")
-        close, *rest = map(re.escape, values.closers)
-        if values.named:
-            return values.closers[0], re.compile(rf"{close}{key}(?P<end>{rest[0]})\s*\Z")
-        start = rf"{re.escape(self.opener)}{key}{re.escape(self.after_key)}"
-        return self.opener, re.compile(rf"{start}(?:(?P<end>.*{close}\s*\Z)|(?!.*{close}))", re.DOTALL)
+    def argument_markers(self) -> ArgumentMarkers:
+        """Markers that only arguments contain."""
+        return ArgumentMarkers(self.opener, self.after_key, self.values.markers if self.values else None)
 
     def entry_stops(self, i: int) -> Finder:
         """Return a finder for the text after slot `i` of an argument."""
@@ -518,11 +499,16 @@ class CallView:
     @cached_property
     def refused_ends(self) -> Finder:
         """Finder for the markers at which a call's text ends if that text is content. Empty if calls have no end markers."""
-        calls = self.calls
-        closing = list(filter(is_distinctive, calls.all_closers))
+        calls, ends = self.calls, self.unclear_ends.literals
         heads = (piece for marker in (calls.open, calls.call_open, calls.head) for piece in marker.pieces[:1])
+        return Finder((*ends, *filter(is_distinctive, heads)) if ends else ())
+
+    @cached_property
+    def unclear_ends(self) -> Finder:
+        """Like `refused_ends`, for a call with several readings. A start marker inside this call may be part of a value."""
+        closing = list(filter(is_distinctive, self.calls.all_closers))
         ends = (*self.over, *(self.trail + text for text in self.over))
-        return Finder((*closing, *filter(is_distinctive, heads), BACKQUOTES, *ends) if closing else ())
+        return Finder((*closing, BACKQUOTES, *ends) if closing else ())
 
     @property
     def unmarked(self) -> bool:

@@ -179,7 +179,7 @@ class Snapshot(Resumable):
 
 _RESTORED = (
     *("tag", "answered", "thinks", "mentioned", "split"),
-    *("fenced", "closed", "loose", "separated", "listed", "refused"),
+    *("fenced", "closed", "loose", "separated", "listed", "refused", "unclear"),
 )
 """Fields of a machine to whose values backtracking returns, besides texts, spans, events and the call. Other fields, such as the limit of
 backtracking and the reported position of a failure, keep what an attempt has changed.

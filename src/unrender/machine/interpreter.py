@@ -146,6 +146,8 @@ class Machine(Resumable):
     """Position after the latest separator in a list of calls. Text that isn't a call is reported there."""
     refused: bool = False
     """True while the parser consumes the rest of a broken call as content."""
+    unclear: bool = False
+    """True if the refused call has several readings, so that a call inside it may be part of a value."""
     tag: Role | None = None
     """The open tag, whose role applies to consumed text."""
 

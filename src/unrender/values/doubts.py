@@ -37,6 +37,10 @@ class Doubts:
     """Prefixes of the text after a value. A value that ends with such a prefix has a damaged closer."""
     call: str
     """Start of a call. A value that ends without its closer must not contain the start of a call."""
+    closer: str
+    """End marker of a value, or its start if the marker contains the argument's name. Text that ends without its closer must not contain
+    another closer.
+    """
     again: re.Pattern[str] | None
     """Matches a closer that is followed by the first word of a damaged opener."""
     between: str
@@ -72,7 +76,7 @@ class Doubts:
         again = None if nested else _again(opener.strip(), after)
         if nested and found:  # Match a complete closer that follows a prefix of itself.
             again = re.compile(rf"(?:{'|'.join(map(re.escape, found))})\s{{0,{MAX_BLANK}}}{re.escape(after)}")
-        return cls(_telling((*heads, block[0])), found, call, again, between, equals, quote)
+        return cls(_telling((*heads, block[0])), found, call, after, again, between, equals, quote)
 
     def excluded(self, *, closed: bool) -> tuple[str, ...]:
         """Return strings that no generated value contains, because `raised` may take them for other markers.
@@ -83,16 +87,18 @@ class Doubts:
         texts = [*self.tails, *self.heads, *([self.call] if self.call and not closed else ())]
         return tuple(text for text in texts if text not in (CDATA_START, CDATA_END))  # Templates write CDATA sections.
 
-    def raised(self, text: str, *, closed: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
+    def raised(self, text: str, *, closed: bool, textual: bool, missing: Iterable[str], tools: Iterable[str]) -> bool:
         """Return whether the value `text` contains other markers or parts of markers.
 
-        `closed` is True if the value ends with its own closer. `missing` contains the arguments that may still follow, and `tools` the
-        names of tools.
+        `closed` is True if the value ends with its own closer, and `textual` if it may be a string. `missing` contains the arguments that
+        may still follow, and `tools` the names of tools.
         """
         text = text.strip("\n")
         if text.startswith(self.heads) or text.endswith(self.tails):
             return True
         if (not closed and self.call and self.call in text) or (self.again and self.again.search(text)):
+            return True
+        if not closed and textual and self.closer and self.closer in text:
             return True
         if self.quote and text.startswith(self.quote) and f"\\{self.quote}" in text[:-1]:
             return True

@@ -23,7 +23,7 @@ from functools import cached_property
 
 from unrender.cache import kept
 from unrender.format import Part, Slot
-from unrender.limits import MAX_BLANK, MAX_OPTIONS
+from unrender.limits import MAX_BLANK, MAX_OPTIONS, MAX_WORDS
 from unrender.values import Resumable
 from unrender.values.coercion import ArgumentTypes
 from unrender.values.finder import INSERTED, Finder, end_of, is_damaged, torn_head
@@ -58,7 +58,7 @@ class Kind(IntEnum):
     BEGUN = 6
     """The start of a call."""
     NESTED = 7
-    """An end marker followed by a part of the call's end, and another end marker."""
+    """An end marker followed by a part of the end of all calls, and another end marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +127,9 @@ class MarkedEnds:
         named = key if markers.named else ""
         self._kinds: dict[str, Kind] = {}
         # Whitespace around a closer is not part of the value if a marker follows.
-        line = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
-        self._line: str = line
+        self._line: str = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
         for head in self._openers():
-            for at in range(len(layout) - len(line) + 1):
+            for at in range(len(layout) - len(self._line) + 1):
                 self._kinds[layout[at:] + head] = Kind.OPENED
             self._kinds[head] = Kind.OPENED
         # Searching is fastest if all marks start with the same character. So a call's start is included only if it starts like the closer.
@@ -194,10 +193,10 @@ class MarkedEnds:
         place = end_of(_SPACE, text, end)
         if len(text) - end >= self._reach or self._opener.match(text, place):
             return False
-        if self.markers.call_close and _pattern(self.markers.call_close).match(text, place):
-            return False  # The end of the call may start like an opener, as in `<a` and `</call>`.
         if self._begun_nested.match(text, end):
             return True
+        if _pattern(self.markers.call_close).match(text, place):
+            return False  # The end of the call may start like an opener, as in `<a` and `</call>`.
         heads = (self.markers.opener[:1] if not self.markers.separator else ()) + self.closers
         return any(text.startswith(str(head), place) or str(head).startswith(text[place:]) for head in heads)
 
@@ -244,8 +243,7 @@ class MarkedEnds:
         if found is None:
             return None
         key = found.group("key").strip().strip("\"'")
-        size = found.end() - core
-        return ValueMark(Kind.OPENED, found.end(), key, size) if key and not self.breaks(key) else None
+        return None if self.breaks(key) else ValueMark(Kind.OPENED, found.end(), key, found.end() - core)
 
     def _again_at(self, text: str, at: int) -> bool:
         """Return whether a closer follows at `at`, as the format writes it, so that an earlier closer may be text."""
@@ -278,8 +276,8 @@ class MarkedEnds:
         return ValueMark(Kind.TEXT, end)
 
     def breaks(self, key: str) -> bool:
-        """Return whether the name `key` contains a complete or damaged marker of an argument."""
-        return any(head in key for head in self._heads)
+        """Return whether the name `key` is empty, or contains a complete or damaged marker of an argument."""
+        return not key or any(head in key for head in self._heads)
 
     def ends_torn(self, tail: str) -> bool:
         """Return whether `tail` ends with the rest of a damaged closer, as in `Rome/a>`."""
@@ -306,8 +304,7 @@ class MarkedEnds:
         """Markers between the key and the value that no value starts with."""
         opener = self.markers.opener
         after_key = opener[opener.index(Slot.KEY) + 1 :] if Slot.KEY in opener else ()
-        rows = (after_key, after_key[-1:])
-        return tuple(parts for parts in rows if parts and not isinstance(parts[0], Slot) and _telling(parts))
+        return tuple(it for it in (after_key, after_key[-1:]) if it and not isinstance(it[0], Slot) and _telling(it))
 
     @cached_property
     def _reach(self) -> int:
@@ -325,23 +322,26 @@ class MarkedEnds:
         return re.compile(_GAP + _any(self._followers))
 
     @cached_property
-    def _parts_of_close(self) -> str:
-        """Pattern for the start of the call's end, without its last parts, where no part may start like the end of a value."""
-        parts = self.markers.call_close
-        sizes = range(1, len(parts))
-        apart = [size for size in sizes if not str(parts[size]).startswith(self.closers)]
-        return "(?:" + ("|".join(_joined(parts[:size], {}) for size in apart) or r"(?!)") + ")"
+    def _part_of_end(self) -> str:
+        """Pattern for a part of the end of all calls, with text up to another marker. No part may start like the end of a value."""
+        markers = self.markers
+        parts = (*markers.call_close, *markers.section_end)
+        apart = [size for size in range(1, len(parts)) if not str(parts[size]).startswith(self.closers)]
+        begun = "|".join(_joined(parts[:size], {}) for size in apart) or r"(?!)"
+        ends = (*(part for part in parts if not isinstance(part, Slot)), *markers.turn_ends)
+        others = (_any(ends), self._opener.pattern.replace("?P<key>", "?:"), _joined(markers.call_open, {}) or r"(?!)")
+        return f"{_GAP}(?:{begun})(?:(?!{'|'.join(others)}).){{0,{MAX_WORDS}}}?"
 
     @cached_property
     def _nested(self) -> re.Pattern[str]:
         """Pattern for text after a closer that is inside the value, such as `</f></a>` in `<a>x</a></f></a></f></call>`."""
-        return re.compile(_GAP + self._parts_of_close + _GAP + _any(self.closers))
+        return re.compile(self._part_of_end + _any(self.closers), re.DOTALL)
 
     @cached_property
     def _begun_nested(self) -> re.Pattern[str]:
         """Pattern for text that may become what `_nested` matches."""
         begun = _any(closer[:size] for closer in self.closers for size in range(1, len(closer)))
-        return re.compile(_GAP + self._parts_of_close + _GAP + begun + r"?\Z")
+        return re.compile(self._part_of_end + begun + r"?\Z", re.DOTALL)
 
     @cached_property
     def _opener(self) -> re.Pattern[str]:

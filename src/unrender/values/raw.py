@@ -144,6 +144,7 @@ class RawScanner(Scanner):
             cut = len(text) if final and not mark else end
             call, begun = begins.find(text, start, cut + begins.longest)
             if begun and call < cut:
+                self.unclear = True
                 return call, "".join((*said, self._pass_code(text[start:call]))), FAILED
             counts = follow.may_follow(text, cut, mark, final=final) if mark and self._patient else bool(mark)
             if not mark and not final:

@@ -297,7 +297,7 @@ class ArgumentReader(Cursor):
             text, call.value = machine.since(call.value or 0), None
             if self._crosses(text):
                 self.quote()
-            if self._is_doubtful(view.doubts, text, closed=torn is None):
+            if self._is_doubtful(view.doubts, call, text, closed=torn is None):
                 self.fail("the end of the value")
         if torn is not None and view.values is not None:
             # The end marker is missing or damaged. `torn` is the length of the damaged marker.
@@ -365,11 +365,11 @@ class ArgumentReader(Cursor):
         ended = not isinstance(suffix, Follow) or suffix.closed
         return not ended and quotation is not None and quotation.closed_in(text)
 
-    def _is_doubtful(self, doubts: Doubts, text: str, *, closed: bool) -> bool:
+    def _is_doubtful(self, doubts: Doubts, call: CallState, text: str, *, closed: bool) -> bool:
         """Return whether `text` may contain more than the value, because a marker around the value is damaged."""
         machine, suffix = self.machine, self.view.suffix
-        missing = machine.current.missing if doubts.between else ()
-        if doubts.raised(text, closed=closed, missing=missing, tools=machine.request._tool_names):
+        missing, textual = call.missing if doubts.between else (), self._may_be_text(call)
+        if doubts.raised(text, closed=closed, textual=textual, missing=missing, tools=machine.request._tool_names):
             return True
         if not isinstance(suffix, Follow):
             return False

@@ -13,29 +13,23 @@ from typing import Literal, NoReturn
 
 from unrender.answer import is_distinctive
 from unrender.answer.views import BACKQUOTES
-from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_CONTEXT, MAX_SLOW_TEXT, MAX_WORD, MAX_WORDS
+from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_WORDS
 from unrender.machine import Malformed
 from unrender.machine.call_events import (
     ABANDONED,
     begin_call,
     call_failed,
-    commit,
     complete_call,
     cut_short,
     fail_call,
-    fate,
-    name_call,
     seal,
     unquote,
 )
 from unrender.machine.calls import Steps
-from unrender.machine.calls.envelope import ObjectReader
-from unrender.machine.calls.mending import mend
+from unrender.machine.calls.broken import BrokenReader
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import shared_length, tool_at, undecided
-from unrender.machine.interpreter import OR
 from unrender.machine.quotation import Quotation, going_on
-from unrender.messages import CallStatus
 from unrender.nodes import Role
 from unrender.values.finder import SPACE, Finder, end_of
 from unrender.values.json_text import escape
@@ -44,12 +38,8 @@ _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """Matches a closing tag, or a prefix of one."""
 _CALLS_END = ("call>", "calls>")
 _OWN = "a call in the format's syntax"
-_GOES_ON = (",", ":", "}", "]")
-"""Characters that can continue JSON after a complete value."""
 _NEXT_FIELD = (",", ":", '"')
 """Characters after which a JSON object may continue if its closing brace is wrong."""
-_FIELD = re.compile(rf"[\s,}}]{{0,{MAX_BLANK}}}+[\"']?(?:[\w.-]{{1,{MAX_BLANK}}}+(?:[\"']\s{{0,{MAX_BLANK}}}+(:)?)?)?")
-"""Matches a prefix of another field after a JSON object. The group is the colon after the field's key, as in `, "b": 2}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +55,7 @@ class Addresses:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class TailReader(ObjectReader):
+class TailReader(BrokenReader):
     """Reads the end of a call."""
 
     addresses: Addresses
@@ -80,7 +70,7 @@ class TailReader(ObjectReader):
     def _after(self) -> bool | None:
         """Consume one end marker. Return whether more text is needed, or None if another call follows."""
         machine, view = self.machine, self.view
-        if (more := self._end_failed()) is not None:
+        if (more := self.end_failed()) is not None:
             return more
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
@@ -111,160 +101,6 @@ class TailReader(ObjectReader):
             if named is not False:
                 return True if named is None else self._to_next_call(at, mark)
         return self._excess(at, mark) if mark in view.excess else self._foreign(at, mark)
-
-    def _break(self) -> None:
-        """Handle invalid text in a committed call: repair the call, search for its end, or end it here."""
-        machine = self.machine
-        machine.broke = False
-        call, wanted = machine.call or begin_call(machine), machine.wanted
-        # The call is truncated if parsing failed at the end of the output, as in `{"a": `. After any other failure, the call is invalid, as
-        # in `{"a": ;`.
-        truncated = machine.final and machine.failed_at >= len(machine.buffer)
-        # Report only one character, so that the result doesn't depend on the chunks.
-        met = machine.buffer[machine.at : machine.at + 1]
-        status: CallStatus = "truncated" if truncated or machine.cut_at(call) else "invalid"
-        mendable = self.may_be_mended() and not machine.length_limited
-        # A value without an end marker extends to the end of the output and includes the end markers of the call, so try a repair.
-        if status == "truncated" and mendable and self._mended(""):
-            return
-        held = fate(machine, call, False) != "content" or mendable
-        if status == "invalid" and not machine.strict and held:
-            call.broken = (wanted, met, machine.position)
-            return
-        self._refuse(status, wanted, met)
-
-    def _refuse(self, status: CallStatus, wanted: str, met: str) -> None:
-        fail_call(self.machine, status, wanted, met)
-        self.machine.closed, self.machine.refused = ABANDONED, status == "invalid"
-
-    def _end_failed(self) -> bool | None:
-        """Consume the rest of a failed call, and return whether more text is needed. Returns None if there is no failed call, or if the end
-        of the failed call was reached.
-        """
-        machine = self.machine
-        if machine.broke:
-            self._break()
-        if machine.call and machine.call.broken:
-            return self._end_broken(*machine.call.broken)
-        return True if machine.refused and self._end_refused() else None
-
-    def _end_broken(self, wanted: str, met: str, position: int) -> bool:
-        """Consume a broken call, then repair it or fail. Return whether more text is needed."""
-        machine, view = self.machine, self.view
-        stops = view.broken_ends
-        search = stops.find if machine.final else stops.decided
-        at, mark = search(machine.buffer, machine.at) if stops.literals else (machine.at, "")
-        mendable = self.may_be_mended()
-        # If calls have no end markers, the repair code finds the end of the call.
-        if not mark and (machine.final or (mendable and not stops.literals)):
-            at = len(machine.buffer)
-        # Don't repair a call if JSON continues after its end marker, as in `{"a": 1</call>, "b": 2}`.
-        after = end_of(SPACE, machine.buffer, at + len(mark), at + len(mark) + MAX_BLANK)
-        if mendable and mark and not self.decided(view.marks, after):
-            return True
-        mendable = mendable and machine.buffer[after : after + 1] not in _GOES_ON
-        lost = self._lost(after) if mendable and mark else False
-        if lost is None:
-            return True
-        mendable = mendable and not lost
-        machine.take(Role.MALFORMED, at)
-        if not mark and not machine.final and (mendable or stops.literals):
-            return True
-        closed = ABANDONED
-        if mark in view.closers:
-            machine.take(Role.MALFORMED, at + len(mark))
-            closed = machine.closed = view.closers.index(mark) + 1
-            if closed < len(view.closers):
-                return False
-        elif mark in view.section:
-            closed = len(view.closers)
-        call = machine.current
-        if mendable and self._mended(mark):
-            return False
-        if not call.committed and machine.frames:
-            # Report where the exact reader failed.
-            machine.searched += machine.position - call.start
-            self._cut_back(position)
-            machine.call = None
-            self.fail(wanted.partition(OR)[0])
-        if fate(machine, call, False) == "content":
-            self._cut_back(position)
-            self._refuse("invalid", wanted, met)
-            return False
-        fail_call(machine, "invalid", wanted, met, position)
-        machine.closed = closed
-        return False
-
-    def may_be_mended(self) -> bool:
-        """Return whether the current call may be repaired. It can't be repaired if part of it was emitted or is in the prompt."""
-        machine, call = self.machine, self.machine.call
-        if not self.view.mendable or self.view.calls.alone or machine.strict or machine.policy.repair == "none":
-            return False
-        start = call.start if call else machine.position
-        if start < 0 or machine.position - start > MAX_SLOW_TEXT or machine.quotation:
-            return False
-        if machine.searched > machine.position + FREE_REREADS:
-            return False
-        shown = call and (
-            call.begun or call.unclear or call.unoffered or machine.given_as_written(call) or machine.surplus(call)
-        )
-        return not shown
-
-    def _mended(self, mark: str) -> bool:
-        """Try to read the damaged call that ends before `mark`. Return whether that succeeded."""
-        machine, start = self.machine, self.machine.current.start
-        text = machine.since(start)
-        text += "" if text.endswith(mark) else mark
-        machine.searched += len(text)
-        found = mend(self.view, text, start, machine.request)
-        if found is None or self._displaced(found.call):
-            return False
-        rest = text[found.spans[-1][1] - start :]
-        if self.view.arguments.entry and any(mark in rest for mark in self.view.argument_marks(found.call.missing)):
-            return False
-        self._cut_back(start)
-        if machine.frames and machine.frames[-1].at == start:
-            machine.go_back(machine.frames[-1].start)
-            commit(machine)
-        call = machine.call = CallState(start=start)
-        name_call(machine, found.call.name)
-        call.id, call.arguments = found.call.id, [found.arguments]
-        for event, _ in found.damage:
-            machine.malformed(event.text, event.expected, at=event.position)
-        for role, end in found.spans:
-            machine.take(role, end - machine.base)
-        complete_call(machine)
-        machine.closed = len(self.view.closers) + len(self.view.section) * found.ends_run
-        return True
-
-    def _cut_back(self, position: int) -> None:
-        """Move back to `position` and remove all spans after it. No event may have a position after `position`."""
-        machine = self.machine
-        machine.recall(position)
-        roles, ends = machine.span_roles, machine.span_ends
-        while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
-            del roles[-1], ends[-1]
-        if ends and ends[-1] > position:
-            ends[-1] = position
-        machine.at, machine.scanner = position - machine.base, None
-
-    def _end_refused(self) -> bool:
-        """Consume the rest of a call whose text, including its markers, is content. Return whether more text is needed."""
-        machine, stops = self.machine, self.view.refused_ends
-        buffer, mark = machine.buffer, ""
-        if stops.literals:
-            search = stops.find if machine.final else stops.decided
-            at, mark = search(buffer, machine.at)
-            # Ignore backquotes if no fence is open.
-            while mark == BACKQUOTES and not machine.fenced:
-                at, mark = search(buffer, at + len(mark))
-            end = at if mark or not machine.final else len(buffer)
-            closed = call_failed(machine) and (mark in self.view.closers or mark in self.view.section)
-            machine.text(Role.CONTENT, end + len(mark) if closed else end)
-            if not mark and not machine.final:
-                return True
-        machine.refused = False
-        return False
 
     def _ends_this(self, mark: str) -> bool:
         """Return whether a start marker ends the current call instead of starting another one. This is possible only if calls start and end
@@ -372,33 +208,11 @@ class TailReader(ObjectReader):
         # The end of an object shows that the call wasn't cut off.
         if (entries and self._limited()) or not (ended or machine.closed or not entries):
             return None
-        if (lost := self._lost(at)) is not False:
+        if (lost := self.lost(at)) is not False:
             return lost is None or self._give_up(at)
         if ended:
             self._complete()
         return None
-
-    def _lost(self, at: int) -> bool | None:
-        """Return whether more of the call's arguments follow at `at`, after its end. Return None if more text is needed."""
-        machine, view, call = self.machine, self.view, self.machine.current
-        buffer, position = machine.buffer, machine.position
-        if not view.arguments.entry:
-            found = _FIELD.match(buffer, at)
-            more = found is not None and found.group(1) is not None
-            # In `""city": "Rome"}`, an empty string isn't the arguments.
-            more |= at == machine.at and buffer[at : at + 1].isalnum() and machine.recent(position - 1, position) == '"'
-            return None if end_of(_FIELD, buffer, at) == len(buffer) and not (more or machine.final) else more
-        if not view.closers or not (call.repaired or machine.closed < len(view.closers) + len(view.section)):
-            return False
-        if undecided(machine, view.marks, at):
-            return None
-        if view.marks.at(buffer, at):
-            return False
-        marks = view.argument_marks(call.missing)
-        finder = Finder((*marks, *view.broken_ends.literals, *view.turn_ends.literals))
-        reach = at + MAX_WORD + finder.longest
-        _, mark = finder.find(buffer, at, reach)
-        return None if not mark and not machine.final and len(buffer) < reach else mark in marks
 
     def _give_up(self, at: int) -> bool:
         """End a call whose arguments may be incomplete, because more arguments follow at `at`."""
@@ -407,7 +221,7 @@ class TailReader(ObjectReader):
         wanted = repr(due[0]) if due else "the end of the call"
         if machine.frames and machine.frames[-1].whole:
             self.fail(wanted)
-        self._refuse("invalid", wanted, machine.buffer[at : at + 1])
+        self.refuse("invalid", wanted, machine.buffer[at : at + 1])
         return False
 
     def begin_call(self) -> CallState:
@@ -415,17 +229,12 @@ class TailReader(ObjectReader):
         machine, call = self.machine, begin_call(self.machine)
         if machine.frames:
             frame = machine.frames[-1]
-            call.before = self.view.argument_at_end(machine.context(frame.at, frame.spans, MAX_CONTEXT))
+            call.before = self.view.argument_markers.key_at_end(machine.context(frame.at, frame.spans, MAX_CONTEXT))
         return call
-
-    def _displaced(self, call: CallState) -> bool:
-        """Return whether an argument that the call lacks was written before it, as in `<a>1</a><call name="f"></call>`."""
-        before = self.machine.current.before
-        return bool(before) and before in call.missing
 
     def _complete(self) -> None:
         machine, call = self.machine, self.machine.call
-        if call and self._displaced(call):
+        if call and self.displaced(call):
             fail_call(machine, "invalid", "arguments after the tool's name", "")
             machine.closed = ABANDONED
         elif call and (call.repaired or self.view.unmarked) and not self._fits(call):
@@ -485,7 +294,7 @@ class TailReader(ObjectReader):
         if around and not around.any_text and self.unless_quoted(around):
             return True
         if machine.call and machine.closed < len(view.closers):
-            marks, after = Finder(view.argument_marks(machine.call.missing)), at + len(mark)
+            marks, after = Finder(view.argument_markers.of(machine.call.missing)), at + len(mark)
             after = end_of(SPACE, machine.buffer, after, after + MAX_BLANK)
             if undecided(machine, marks, after):
                 return True
