@@ -199,8 +199,7 @@ class ArgumentMarkers:
     def of(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return the start markers of the arguments `keys`, and the end marker of a value."""
         closers = self.value.closers if self.value and not self.value.named else ()
-        named = bool(self.opener) and is_distinctive(self.opener + self.after_key)
-        heads = (self.opener + key + self.after_key for key in keys) if named else ()
+        heads = (self.opener + key + self.after_key for key in keys) if self.opener or self.after_key else ()
         return tuple(filter(is_distinctive, (*closers, *heads)))
 
     def key_at_end(self, text: str) -> str:
