@@ -5,9 +5,9 @@ python3 scripts/run.py figures streaming peers measures these only
 python3 scripts/run.py figures --tables        measures nothing, and writes tables and the plot from `benchmarks/results`
 
 Strategy: each step is a benchmark in an environment of `scripts/tasks.toml`, and writes one file to
-`benchmarks/results`. A table on a page is computed from these files and is between `<!-- figures:NAME -->` and `<!--
-figures:end -->`. A test compares the pages with it. Before each step, the share of the processors that other processes
-use is measured and reported on the page.
+`benchmarks/results`. BFCL takes many hours, so it's no step: `bfcl.py --json` writes its file. A table on a page is
+computed from these files and is between `<!-- figures:NAME -->` and `<!-- figures:end -->`. A test compares the pages
+with it. Before each step, the share of the processors that other processes use is measured and reported on the page.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from result_tables import QUIET, TABLES, Found
 import run as tasks  # isort: skip - `reporting` sets the path
 
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = tuple(ROOT / "docs" / "explanation" / name for name in ("performance.md", "why.md"))
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / "explanation" / name for name in ("performance.md", "why.md")))
 _PATIENCE = 60
 """Maximum seconds to wait until other programs are quiet."""
-_BLOCK = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- figures:end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- figures:(\w+) -->(\n?)).*?(<!-- figures:end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def written(text: str, found: Mapping[str, Found]) -> str:
     """Return a page with its tables written from results."""
 
     def block(match: re.Match[str]) -> str:
-        return match[1] + "\n".join(TABLES[match[2]](found)) + "\n" + match[3]
+        return match[1] + "\n".join(TABLES[match[2]](found)) + match[3] + match[4]
 
     return _BLOCK.sub(block, text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Any
@@ -226,6 +227,45 @@ def _real(found: Found) -> Lines:
     )
 
 
+def _bfcl(found: Found) -> Lines:
+    """Yield the correct answers by way and category, with confidence intervals."""
+    rows = {(row["way"], row["category"]): row for row in found["bfcl"]["rows"]}
+    asked = {category: row["asked"] for (_, category), row in rows.items()}
+    form = "{right} ({interval[0]:.0%} to {interval[1]:.0%})".format
+    cells = ((way, *(form(**rows[way, name]) for name in asked)) for way in dict.fromkeys(way for way, _ in rows))
+    heads = (f"right, {found['bfcl']['model']}", *(f"{name}, of {count}" for name, count in asked.items()))
+    yield from table(heads, cells)
+    yield ""
+    shown = ", ".join(f"{right} ({way})" for way, right in _both(found, "right").items())
+    yield f"Right in *simple* and *multiple* together: {shown}. Measured on {found['bfcl']['date']}."
+
+
+def _both(found: Found, key: str) -> Counter[str]:
+    """Return the sum of a count in the two categories that need one call, by way."""
+    counts = Counter[str]()
+    for row in found["bfcl"]["rows"]:
+        counts[row["way"]] += row[key] * (row["category"] in ("simple", "multiple"))
+    return counts
+
+
+def _bfcl_line(found: Found) -> Lines:
+    name, right = found["bfcl"]["model"].partition("-Instruct")[0], _both(found, "right")
+    yield (
+        f"**Reads what models really write.** {name} calls tools in another syntax than its template's: of "
+        f"{_both(found, 'asked')['gateway']} tasks of BFCL, the gateway gets {right['gateway']} right, and llama.cpp's own "
+        f"endpoint {right['llama.cpp']} ([how we measured](docs/explanation/why.md#calls-of-real-models))."
+    )
+
+
+def _bfcl_lost(found: Found) -> Lines:
+    lost = found["bfcl"]["lost"]
+    cells = ((reason, *(len(tasks[reason]) for tasks in lost.values())) for reason in next(iter(lost.values()), ()))
+    yield from table(("lost by default settings", *lost), cells)
+
+
+_TURNS = {"": "{way}", "conversations": "{asked}", "right": "{right}", "requests": "{requests}", "calls": "{made}"}
+_TURNS |= {"ran without an error": "{ran}", "known tokens": "{known}", "processed again": "{again}"}
+
 TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "run": _run,
     "chunk": _chunk,
@@ -243,5 +283,9 @@ TABLES: Mapping[str, Callable[[Found], Lines]] = {
     "real": _real,
     "worth": _columns("grammar_worth", "rows", _WORTH, left=2),
     "healing": _columns("healing", "rows", _HEALING),
+    "bfcl": _bfcl,
+    "bfcl_line": _bfcl_line,
+    "bfcl_lost": _bfcl_lost,
+    "bfcl_turns": _columns("bfcl", "turns", _TURNS),
 }
 """Functions that return the lines of each table."""

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import functools
 import re
+import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from canitoolcall.adapters.base import Adapter, ReplayInput, Support, ToolSpec
@@ -36,31 +38,8 @@ import unrender
 from unrender import ChatTemplate, Format, Parser
 from unrender.openai import deltas
 
-TEMPLATES = {
-    "Qwen/Qwen3-Coder": "Qwen3-Coder",
-    "Qwen/Qwen3.": "Qwen3-Coder",
-    "Qwen/Qwen3": "Qwen-Qwen3-0.6B",
-    "deepseek-ai/DeepSeek-V3-": "llama-cpp-deepseek-r1",
-    "deepseek-ai/DeepSeek-V3.1": "deepseek-ai-DeepSeek-V3.1",
-    "deepseek-ai/DeepSeek-V3.2": "deepseek-ai-DeepSeek-V3.2",
-    "google/gemma-4": "google-gemma-4-31B-it",
-    "meta-llama/Llama-3": "meta-llama-Llama-3.3-70B-Instruct",
-    "meta-llama/Llama-4": "vllm-toolace",
-    "mistralai/Devstral": "unsloth-mistral-Devstral-Small-2507",
-    "mistralai/Magistral-Small-2506": "unsloth-mistral-Devstral-Small-2507",
-    "mistralai/Mistral-Small": "Mistral-Small-3.2-24B-Instruct-2506",
-    "mistralai/Mistral-7B": "mistralai-Mistral-Nemo-Instruct-2407",
-    "mistralai/": "mistralai-Ministral-3-14B-Reasoning-2512",
-    "moonshotai/Kimi-K2-Instruct": "Kimi-K2-Instruct",
-    "moonshotai/Kimi-K2": "Kimi-K2-Thinking",
-    "moonshotai/Kimi-K3": "Kimi-K3",
-    "openai/gpt-oss": "openai-gpt-oss-120b",
-    "zai-org/GLM-4.5": "GLM-4.6",
-    "zai-org/GLM": "GLM-4.7-Flash",
-}
-"""Prefixes of model names, and their templates. The first match counts."""
-DECLARED = {"deepseek-ai/DeepSeek-V4.1": "dsml-calls", "deepseek-ai/DeepSeek-V4": "dsml-tool-calls"}
-"""Prefixes of names of models without a template, and their declared formats."""
+NAMES: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+"""Prefixes of model names, with their templates and their declared formats."""
 _PIECE = re.compile(r"\s?\w{1,5}|\s+|[^\w\s]")
 
 
@@ -85,7 +64,7 @@ class UnrenderAdapter(Adapter):  # type: ignore[misc, unused-ignore]  # a class 
         return Support(found is not None, None if found else "no template of this model is at hand")
 
     def parser_config(self, raw: ReplayInput) -> dict[str, Any]:
-        name = _named(DECLARED, raw.model) or _named(TEMPLATES, raw.model)
+        name = _named("declared", raw.model) or _named("templates", raw.model)
         return {"template": name, "prompt": raw.generation_prompt}
 
     def units(self, raw: ReplayInput) -> list[int]:
@@ -149,16 +128,16 @@ class UnrenderAdapter(Adapter):  # type: ignore[misc, unused-ignore]  # a class 
         return template.prepare_rendered(raw.generation_prompt or "", tools=list(tools)).parser()
 
 
-def _named(table: Mapping[str, str], model: str) -> str:
-    return next((name for begins, name in table.items() if model.startswith(begins)), "")
+def _named(kind: str, model: str) -> str:
+    return next((name for begins, name in NAMES[kind].items() if model.startswith(begins)), "")
 
 
 @functools.cache
 def _template(model: str) -> ChatTemplate | None:
     """Return a model's template or declared format; None if there is none."""
-    if declared := _named(DECLARED, model):
+    if declared := _named("declared", model):
         return ChatTemplate.from_string("", format=Format.named(declared))
-    path = all_vendor_templates().get(_named(TEMPLATES, model))
+    path = all_vendor_templates().get(_named("templates", model))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return None if path is None else ChatTemplate.from_file(path)

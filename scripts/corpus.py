@@ -21,6 +21,7 @@ sys.path.append(str(environment.ROOT / "tests"))
 
 import message_rows
 import schema_rows
+import turn_rows
 from explanation_rows import EXPLANATIONS, SAID, said
 from recipes import ANALYSIS, derived, rows_of
 from rendering_rows import RENDERING, facts, rendered, shaped
@@ -55,6 +56,7 @@ def main() -> None:
         anew(RENDERING / f"{name}.jsonl", reading, ("text", "error", "exhausted", "needs", "shaped"))
     anew(EXPLANATIONS, said, SAID)
     anew(message_rows.MESSAGES, message_rows.read, ("gives", "error"))
+    anew(turn_rows.TURNS, turn_rows.outcome, turn_rows.SAYS)
     write(ANALYSIS, ({**row, **derived(row)} for row in rows_of(ANALYSIS)))
 
 

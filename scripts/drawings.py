@@ -47,6 +47,7 @@ Run = tuple[str, str]
 RESULTS = ROOT / "benchmarks" / "results"
 _COLOURS = ("reasoning", "content", "name", "argument", "id", "malformed")
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 50, 420, 250
+_PLOT = 150
 
 
 def main() -> None:
@@ -144,6 +145,35 @@ def _place(size: float, cost: float) -> tuple[float, float]:
     """Return the position of a point in the picture."""
     across, up = (math.log(value / marks[0], marks[-1] / marks[0]) for value, marks in ((size, _SIZES), (cost, _COSTS)))
     return _LEFT + across * _WIDTH, _TOP + (1 - up) * _HEIGHT
+
+
+def bfcl() -> str:
+    """Return a plot of the right answers to BFCL's tasks by category and way, with confidence intervals."""
+    found = json.loads((RESULTS / "bfcl.json").read_text(encoding="utf-8"))
+    rows, title = found["rows"], f"Right answers in BFCL v4, {found['model']}"
+    colours = dict(zip(dict.fromkeys(row["way"] for row in rows), _COLOURS, strict=False))
+    categories = list(dict.fromkeys(row["category"] for row in rows))
+    bottom = _TOP + LINE * (len(rows) + len(categories))
+    drawing = Drawing(title=title, width=840, height=bottom + 50)
+    drawing.run(20, 24, (title, ""))
+    for percent in range(0, 101, 25):
+        x = _PLOT + percent * 4
+        drawing.curve([(x, _TOP), (x, bottom)], "edge")
+        drawing.run(x - COLUMN, bottom + 16, (f"{percent}%", "quiet"))
+    y = _TOP
+    for category in categories:
+        drawing.run(20, y + LINE / 2, (category, ""))
+        for row in (row for row in rows if row["category"] == category):
+            y += LINE
+            low, high = (_PLOT + 400 * share for share in row["interval"])
+            right = _PLOT + 400 * row["right"] / row["asked"]
+            drawing.curve([(low, y), (high, y)], f"curve c-{colours[row['way']]}")
+            drawing.curve([(right, y - 5), (right, y + 5)], f"curve c-{colours[row['way']]}")
+        y += LINE
+    for at, (way, colour) in enumerate(colours.items()):
+        drawing.run(_PLOT + 430, _TOP + LINE * (at + 1), (way, colour))
+    drawing.run(20, bottom + 36, ("python benchmarks/bfcl.py", "quiet"))
+    return drawing.text()
 
 
 # SVG.
@@ -260,6 +290,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "models.svg": models,
     "layers.svg": layers,
     "streaming.svg": streaming,
+    "bfcl.svg": bfcl,
 }
 """The file of each picture, and the function that draws it."""
 

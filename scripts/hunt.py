@@ -28,7 +28,7 @@ sys.path[:0] = [str(environment.ROOT / "src"), str(TESTS)]
 
 from hunting.tally import REGRESSIONS, Failure, Generator, Tally, spent  # noqa: E402
 
-MODULES = ("formats", "lossless", "outputs", "templates")
+MODULES = ("formats", "outputs", "templates")
 PROCESSES = 2
 SLICE = 60.0
 """Processor seconds of one child. Its findings are stored before the next child can crash."""

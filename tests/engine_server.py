@@ -10,7 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Self
 
-from unrender.gateway.backends import Backend
+from unrender.gateway.backends import Backend, EngineError, Job
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer, Ollama
@@ -93,6 +93,31 @@ def events(*items: Any, done: bool = True) -> bytes:
     """Return a body of server-sent events."""
     frames = [f"data: {json.dumps(item, ensure_ascii=False)}\n\n" for item in items]
     return "".join([*frames, "data: [DONE]\n\n" if done else ""]).encode()
+
+
+async def pieces_of(backend: Backend, job: Job) -> list[Any]:
+    """Return the pieces of a job's answer, and the error that ended them."""
+    found: list[Any] = []
+    try:
+        async for piece in backend.generate(job):
+            found.append(piece)  # noqa: PERF401 - what came before an error counts
+    except EngineError as error:
+        found.append(error)
+    return found
+
+
+def with_engine(make: Callable[..., Backend], answers: Mapping[str, Any], act: Any, **server: Any) -> Any:
+    """Call `act` with a backend and an engine that gives these answers, and return its result."""
+
+    async def run() -> Any:
+        async with EngineServer(answers, **server) as engine:
+            backend = make(engine.url, idle_timeout=5)
+            try:
+                return await act(backend, engine)
+            finally:
+                await backend.close()
+
+    return asyncio.run(run())
 
 
 class Scripted(Connection):

@@ -1,8 +1,9 @@
 """Rows of `tests/corpus/messages.jsonl`: input from clients, and what is read from it.
 
 `read` selects the kind of `given`: `messages`, their `content` (with the ignored parameters), `tools`, a `tool_choice`
-(with the tools `f` and `g`), `allowed_tools` among them, a `response_format`, or the `arguments` of an earlier call. A
-row has the result in `gives`, or the `error`.
+(with the tools `f` and `g`), `allowed_tools` among them, a `response_format`, the `arguments` of an earlier call, or a
+conversation that is rewritten: by a concession with these words, or with its calls or results as text. A row has the
+result in `gives`, or the `error`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from unrender import RequestError
-from unrender.conversation.messages import Conversation, SaidCall, read_messages, values_of
+from unrender.conversation.concede import CONCESSIONS, MOVES, Concession, write_calls, write_results
+from unrender.conversation.messages import Conversation, SaidCall, conversation_of, read_messages, values_of
+from unrender.format import Format
 from unrender.messages import (
     read_allowed_tools,
     read_response_schema,
@@ -55,7 +58,30 @@ def _call(call: SaidCall) -> dict[str, Any]:
     return {**named, **call.rest, "function": {"name": call.name, "arguments": call.arguments, **call.more}}
 
 
+def rewritten(concession: Concession) -> Callable[[Any], Any]:
+    """Return a function that rewrites messages in OpenAI's form."""
+    return lambda given: plain(concession.rewrite(conversation_of(given), Format()))
+
+
+def calls_as_text(given: Any) -> Any:
+    """Return messages with calls written in a named format."""
+    name, messages = given
+    return plain(write_calls(conversation_of(messages), Format.named(name) if name else Format()))
+
+
+def earlier_call(given: Any) -> list[Any]:
+    """Return the arguments of an earlier call, for a template that takes them as text or not, and the notes."""
+    arguments, as_text = given
+    call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
+    (said,), notes = read_messages([{"role": "assistant", "content": "", "tool_calls": [call]}], as_text=as_text)
+    return [said.calls[0].arguments, *notes]
+
+
 READERS: Mapping[str, Callable[[Any], Any]] = {
+    **{concession.words: rewritten(concession) for concession in (*MOVES, *CONCESSIONS)},
+    "calls as text": calls_as_text,
+    "results as text": lambda given: plain(write_results(conversation_of(given))),
+    "earlier call": earlier_call,
     "messages": lambda given: len(read_messages(given)[0]),
     "content": content,
     "tools": lambda given: [tool.to_openai() for tool in read_tools(given)],

@@ -16,18 +16,23 @@ import jinja2.sandbox
 Message = dict[str, Any]
 
 
+def compiled(source: str, now: datetime) -> jinja2.Template:
+    """Return a template in a sandbox as transformers documents it, with its options and functions."""
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals.update(raise_exception=_raise, strftime_now=now.strftime)
+    # The training tags, which transformers reads with its own extension, write nothing.
+    return environment.from_string(re.sub(r"\b(end)?generation(?= *-?%})", "set generation = 0", source))
+
+
 class Renderer:
-    """A template in a sandbox as transformers documents it."""
+    """A template that renders without errors or returns None."""
 
     def __init__(self, source: str, *, bos: str = "<s>", eos: str = "</s>") -> None:
-        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals.update(raise_exception=_raise, strftime_now=datetime.now().strftime)  # noqa: DTZ005
-        plain = re.sub(r"\b(end)?generation(?= *-?%})", "set generation = 0", source)
         self.source, self.eos = source, eos
-        self._template = environment.from_string(plain)
+        self._template = compiled(source, datetime.now())  # noqa: DTZ005
         self._tokens = {"bos_token": bos, "eos_token": eos}
 
     def render(self, messages: Sequence[Message], tools: Any, *, ask: bool, **variables: Any) -> str | None:

@@ -56,7 +56,11 @@ class Server:
     """Function that changes the answers under a grammar for calls."""
     bos: bool = False
     """True if the server adds another BOS token."""
+    knows: bool = True
+    """True if the template's special tokens are tokens of the model."""
     grammars: bool = True
+    longest: int = 100_000
+    """Number of characters of a grammar above which the server ignores it."""
     context: int = 100_000
     limit: int = 100_000
     ignores_limit: bool = False
@@ -107,13 +111,15 @@ class Server:
     # Tokens.
 
     def tokens(self, text: str) -> list[str]:
-        special = sorted(
-            {*self.template.format.preserved_tokens, *self.template.format.turn.all_ends, "<s>"}, key=len, reverse=True
+        own = (
+            {*self.template.format.preserved_tokens, *self.template.format.turn.all_ends} if self.knows else set[str]()
         )
+        special = sorted({*own, "<s>"}, key=len, reverse=True)
         return re.findall("|".join([*map(re.escape, special), r" ?\w+", r"\s", r"."]), text, re.DOTALL)
 
     def generated(self, prompt: str, *, grammar: str, stop: Sequence[str], limit: int) -> dict[str, Any]:
         """Return the text, the number of tokens read and generated, and the finish reason; or an error."""
+        grammar = grammar if len(grammar) <= self.longest else ""
         read = self.reads(prompt)
         task = self.task_in(prompt)
         size = len(self.tokens(read)) + self.bos

@@ -24,6 +24,7 @@ torchless_vision.install()  # Needed in each process, which imports this file be
 _SRT = "sglang.srt"
 CONTEXT = 8192
 """Maximum tokens of a prompt and its answer."""
+_SAID = f"--served-model-name m --device cpu --grammar-backend xgrammar --skip-server-warmup --dtype float32 --context-length {CONTEXT}"
 
 
 def _module(name: str) -> Any:
@@ -130,13 +131,9 @@ class Scheduler:
 
     def _tokens(self, request: Any) -> Iterator[Token]:
         asked = request.sampling_params
-        kinds = {
-            "json": asked.json_schema,
-            "structural_tag": asked.structural_tag,
-            "ebnf": asked.ebnf,
-            "regex": asked.regex,
-        }
-        key = next(((kind, text) for kind, text in kinds.items() if text is not None), None)
+        kinds = {"json": "json_schema"} | {kind: kind for kind in ("structural_tag", "ebnf", "regex")}
+        texts = ((kind, getattr(asked, name)) for kind, name in kinds.items())
+        key = next(((kind, text) for kind, text in texts if text is not None), None)
         wanted = Wanted(
             prompt=tuple(request.origin_input_ids),
             limit=asked.max_new_tokens or 1,  # For `n`, SGLang first sends a limit of 0.
@@ -182,24 +179,8 @@ def main(file: str, *options: str) -> None:
     """Run the server until the process is stopped."""
     _module("plugins").load_plugins()
     with tempfile.TemporaryDirectory() as folder:
-        model = [
-            "--model-path",
-            str(folder_of(Path(file), Path(folder))),
-            "--served-model-name",
-            "m",
-            "--device",
-            "cpu",
-        ]
-        more = [
-            "--grammar-backend",
-            "xgrammar",
-            "--skip-server-warmup",
-            "--dtype",
-            "float32",
-            "--context-length",
-            str(CONTEXT),
-        ]
-        args = _module("server_args").prepare_server_args([*model, *more, *options])
+        model = ["--model-path", str(folder_of(Path(file), Path(folder))), *_SAID.split()]
+        args = _module("server_args").prepare_server_args([*model, *options])
         _module("entrypoints.http_server").launch_server(args, run_scheduler_process_func=schedule)
 
 

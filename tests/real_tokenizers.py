@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from unrender.rendering.loading import read_metadata
 
+MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
+"""Texts in templates that are probably special tokens."""
 _CONTROL = 3
 """The type of special tokens in GGUF."""
 _KEYS = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.token_type")

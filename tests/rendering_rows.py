@@ -3,7 +3,7 @@
 - `expressions`: a source, its variables in `with`, and the resulting `text` or `error` (`exhausted` if a limit was
   reached); `needs`: the lowest limits of characters and items that suffice.
 - `facts`: facts read from a source without rendering it.
-- `shapes`: a conversation, and its form for a template with these capabilities.
+- `shapes`: a conversation, or the `context` of a rendering, and its form for a template with these capabilities.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender import Limits
-from unrender.analysis import Capabilities, ReasoningPlace, shape_messages
+from unrender.analysis import Capabilities, ReasoningPlace, shape_context, shape_messages
 from unrender.rendering import Rendering, Template
 
 RENDERING = Path(__file__).parent / "corpus" / "rendering"
@@ -66,7 +66,10 @@ def facts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shaped(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the converted conversation of a row."""
+    """Return the converted conversation, or the variables, of a row."""
     given = row["capabilities"]
     place = ReasoningPlace(given.get("reasoning_place", "nowhere"))
-    return {"shaped": shape_messages(row["messages"], Capabilities(**{**given, "reasoning_place": place}))}
+    capabilities = Capabilities(**{**given, "reasoning_place": place})
+    if "context" in row:
+        return {"shaped": shape_context(capabilities=capabilities, **row["context"])}
+    return {"shaped": shape_messages(row["messages"], capabilities)}

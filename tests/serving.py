@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -30,11 +31,7 @@ WEATHER = {
 }
 TOOL = {"type": "function", "function": WEATHER}
 HELLO = [{"role": "user", "content": "Hello"}]
-SHOWING = ChatTemplate.from_string(
-    "{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
-    "{% if p.type == 'image' %}<|vision|>{% elif p.type == 'audio' %}<|sound|>{% else %}{{ p.text }}{% endif %}{% endfor %}"
-    "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
+SHOWING = ChatTemplate.from_file(Path(__file__).with_name("unit") / "gateway" / "showing.jinja")
 """A template that renders images and sounds."""
 RED = "data:image/png;base64,cmVk"
 """Minimal data of an image; nothing decodes it."""
@@ -60,10 +57,15 @@ class Told:
         self.jobs: list[Job] = []
         self.asked = asyncio.Event()
         self.closed = 0
+        self.counting = True
+        self.texts: list[str] = []
+        """Generated text of each job."""
 
     async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the pieces. A number is a pause in seconds."""
+        place = len(self.jobs)
         self.jobs.append(job)
+        self.texts.append("")
         self.asked.set()
         try:
             for item in self.said(job) if callable(self.said) else self.said:
@@ -72,12 +74,16 @@ class Told:
                 if isinstance(item, float):
                     await asyncio.sleep(item)
                 else:
-                    yield OutputPiece(item) if isinstance(item, str) else item
+                    piece = OutputPiece(item) if isinstance(item, str) else item
+                    self.texts[place] += piece.text
+                    yield piece
         finally:
             self.closed += 1
 
     async def count(self, text: str) -> int | None:
-        """Count words."""
+        """Count words, or fail."""
+        if not self.counting:
+            raise EngineError("the engine cannot be reached", transient=True)
         return len(text.split())
 
     async def ready(self) -> str | None:
@@ -153,6 +159,15 @@ def both(api: Any, *, streamed: Mapping[str, Any] | None = None, **request: Any)
     whole = api.create(model="m", **request)
     with api.stream(model="m", **request, **(streamed or {})) as events:
         return whole, getattr(events, _FINAL[type(api).__name__])()
+
+
+def counts(application: Any, name: str, label: str) -> Mapping[str, float]:
+    """Return the values of a counter by one of its labels, without zeros."""
+    found = Counter[str]()
+    for family in text_string_to_metric_families(application.state.gateway.metrics.text().decode()):
+        for sample in family.samples if family.name == f"unrender_{name}" else ():
+            found[sample.labels[label]] += sample.value if sample.name.endswith("_total") else 0  # type: ignore[assignment]
+    return +found
 
 
 def metric(text: str, name: str, **labels: str) -> float | None:

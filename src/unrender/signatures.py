@@ -38,14 +38,23 @@ _PLAIN = (str, bytes, int, float, list, tuple, dict, PathLike)
 """Types whose values are shown in error messages."""
 
 
+class _Test:
+    """A test of a value. `isinstance` runs it like a test for a class."""
+
+    def __init__(self, admits: Callable[[Any], bool]) -> None:
+        self._admits = admits
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return self._admits(value)
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """The values that one alternative of an annotation admits."""
 
     expected: str
-    types: tuple[type, ...] = ()
-    admits: Callable[[Any], bool] | None = None
-    """A test for values that have none of the types."""
+    types: tuple[Any, ...] = ()
+    """Classes and tests, of which one must fit. Common classes come first, because they are faster."""
     example: str = ""
     """Code to use instead. `{}` stands for the text or path that was passed."""
     words: tuple[str, ...] = ()
@@ -68,30 +77,32 @@ def _is_list(value: Any) -> bool:
     return _is_sized(value) and not isinstance(value, Mapping)
 
 
+def _is_tokenizer(value: Any) -> bool:
+    return callable(getattr(value, "decode", None)) and not isinstance(value, bytes)
+
+
 _ANY = _Kind("anything", (object,))
-_LIST = _Kind("a list", (list, tuple), _is_list)
+_LIST = _Kind("a list", (list, tuple, _Test(_is_list)))
 _KINDS: Mapping[str, _Kind] = {
     "Any": _ANY,
     "str": _Kind("text", (str,)),
     "bool": _Kind("True or False", (bool,)),
-    "int": _Kind("an integer", (int,), lambda value: hasattr(value, "__index__")),
-    "float": _Kind("a number", (int, float), lambda value: hasattr(value, "__float__")),
+    "int": _Kind("an integer", (int, _Test(lambda value: hasattr(value, "__index__")))),
+    "float": _Kind("a number", (int, float, _Test(lambda value: hasattr(value, "__float__")))),
     "JsonSchema": _Kind("a JSON Schema", (dict, Mapping, bool)),
     "bytes": _Kind("bytes", (bytes,)),
     "PathLike": _Kind("a path", (PathLike,)),
     "Mapping": _Kind("a mapping", (dict, Mapping)),
     "Sequence": _LIST,
-    "Collection": _Kind("a list", (list, tuple), _is_sized),
+    "Collection": _Kind("a list", (list, tuple, _Test(_is_sized))),
     "list": _LIST,
     "tuple": _LIST,
-    "Iterable": _Kind("an iterable", (list, tuple), _is_iterable),
-    "AsyncIterable": _Kind("an async iterable", (), lambda value: hasattr(value, "__aiter__")),
-    "Callable": _Kind("a function", (FunctionType,), callable),
+    "Iterable": _Kind("an iterable", (list, tuple, _Test(_is_iterable))),
+    "AsyncIterable": _Kind("an async iterable", (_Test(lambda value: hasattr(value, "__aiter__")),)),
+    "Callable": _Kind("a function", (FunctionType, _Test(callable))),
     **dict.fromkeys(
         ("Decoder", "Decodes", "Tokenizer"),
-        _Kind(
-            "a tokenizer", (), lambda value: callable(getattr(value, "decode", None)) and not isinstance(value, bytes)
-        ),
+        _Kind("a tokenizer", (_Test(_is_tokenizer),)),
     ),
 }
 """Maps builtin and abstract types to the values that they admit."""
@@ -172,8 +183,8 @@ class _Signature:
         return {name: _Argument.of(name, self._function) for name in self._names}
 
     @cached_property
-    def types(self) -> tuple[tuple[tuple[type, ...], ...], Mapping[str, tuple[type, ...]]]:
-        """The types of the arguments to check before a call, in order and by name. A value of another type may be admitted, too."""
+    def types(self) -> tuple[tuple[tuple[Any, ...], ...], Mapping[str, tuple[Any, ...]]]:
+        """The types of the arguments to check before a call, in order and by name."""
         types = {} if self._late else {name: argument.types for name, argument in self._arguments.items()}
         return tuple(types.values()), types
 
@@ -190,7 +201,7 @@ class _Argument:
 
     name: str
     kinds: tuple[_Kind, ...]
-    types: tuple[type, ...]
+    types: tuple[Any, ...]
     scope: Mapping[str, Any]
     """The names that the annotation may use."""
 
@@ -206,7 +217,7 @@ class _Argument:
 
     def check(self, value: Any) -> None:
         """Raise `RequestError` if the value isn't admitted."""
-        if isinstance(value, self.types) or any(kind.admits and kind.admits(value) for kind in self.kinds):
+        if isinstance(value, self.types):
             return
         kinds = [kind for kind in self.kinds if kind.expected != "None"]
         expected = " or ".join(dict.fromkeys(kind.expected for kind in kinds))
@@ -256,8 +267,8 @@ def _kinds(annotation: ast.expr, scope: Mapping[str, Any]) -> Iterator[_Kind]:
             yield _Kind(f"a {name}", get_args(scope[name]))
         case ast.Name(id=name) if name in _CLASSES:
             # The class is compared by name, since importing it for the check could take longer than the function.
-            named = lambda value: name in [one.__name__ for one in type(value).__mro__]  # noqa: E731
-            yield _Kind(f"a {name}", admits=named, example=_CLASSES[name])
+            named = _Test(lambda value: name in [one.__name__ for one in type(value).__mro__])
+            yield _Kind(f"a {name}", (named,), example=_CLASSES[name])
         case _:
             yield _ANY
 
@@ -270,7 +281,7 @@ def _is_class(value: Any) -> bool:
 def _words(values: Iterable[Any]) -> _Kind:
     words = tuple(values)
     texts = tuple(word for word in words if isinstance(word, str))
-    return _Kind(" or ".join(map(repr, words)), admits=lambda value: value in words, words=texts)
+    return _Kind(" or ".join(map(repr, words)), (_Test(lambda value: value in words),), words=texts)
 
 
 def found(value: Any) -> str:

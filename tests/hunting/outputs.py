@@ -1,10 +1,10 @@
-"""Mutated model outputs, checked against every guarantee of the parser: the third generator of hunts.
+"""Random texts for formats of all origins, checked against every guarantee of the parser: the third generator of hunts.
 
-Strategy: outputs come from the families, from samples of the formats in `tests/formats`, and from the recorded cases if
-available. Markers, quotes, braces, whitespace and odd characters are deleted, doubled, swapped, cut off and inserted.
-An output must be read the same in every way: whole, in single characters, in random chunks, through a copy, and through
-a saved state. Its parts must add up, and arguments of complete calls must be JSON objects. An input is JSON: the name
-of the reading, the text, and the seed of the chunks.
+Strategy: a format comes from the families, `tests/formats`, a vendor's template, a recorded case, Hypothesis, or a
+combination of others. Its texts are samples and their prefixes, with empty calls and blocks inserted anywhere. Markers,
+fields, values and pieces are deleted, doubled, swapped, cut, quoted, or replaced. The judge checks a text, and invariants
+compare the readings of strict parsers and of all policies. An input is JSON: a reading by name or with its whole format,
+the text, and the seed of the chunks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -20,15 +20,21 @@ from pathlib import Path
 from random import Random
 from typing import Any, get_args, get_type_hints
 
-from hunting.tally import Failure, Tally, keep_failure, minimised, spent
-from properties.attacks import Reading, markers, readings
-from properties.invariants import check, check_copies, check_strict, strictly
-from splitting import fed, merged, random_pieces
+from hunting.drawn_formats import Data, cases
+from hunting.tally import Failure, Tally, drawing, keep_failure, minimised, spent
+from hypothesis import given, seed
+from judge.laws import check_judged
+from judge.outcome import Lost
+from properties.attacks import Reading, markers, readings, samples
+from properties.families import REQUEST
+from properties.invariants import check, check_strict, strictly
+from splitting import fed, pieces
 from tables import table
-from vendor import vendor_cases, vendor_templates
+from vendor import all_vendor_templates, vendor_cases
 
-from unrender import ChatTemplate, Malformed, Message, Parser, Policy
-from unrender.testing import numbered_id
+from unrender import ChatTemplate, Malformed, Message, Policy
+from unrender.errors import FormatError
+from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.types import Request
 
 NAME = "outputs"
@@ -37,60 +43,91 @@ WORDS = {name: get_args(kind) for name, kind in get_type_hints(Policy).items()}
 """Allowed values of each field of a policy."""
 POLICIES = [Policy(**dict(zip(WORDS, words, strict=True))) for words in product(*WORDS.values())]
 """All policies."""
-LONGEST = 700
+LONGEST = 400
 """Maximum length of a text, in characters."""
+TEXTS = 12
+"""Number of texts for one format."""
+BATCH = 40
+"""Formats that Hypothesis draws in one batch."""
 T: Any = table("outputs")
 _ODD: list[str] = T["_ODD"]
 _FIELD = re.compile(r'("\w+" ?: ?)("[^"]*"|[-.\w]+|\{[^{}]*\}|\[[^\[\]]*\])')
 _VALUE = re.compile(r'"[^"]*"|-?\d[\d.]*|\btrue\b|\bfalse\b|\bnull\b|\{\}')
 _VALUES: list[str] = T["_VALUES"]
 """Replacements for a value."""
+Change = Callable[[str, Random, tuple[str, ...]], str]
 
 
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:
-    """Try mutated outputs until `deadline`, and store the smallest of each kind of failure in the folder `keep`."""
-    tried = refused = 0
+    """Check texts until `deadline`, and store one minimised failure of each kind in `keep`."""
     failures: dict[str, Failure] = {}
+    tried = refused = 0
     while spent() < deadline:
-        text = _draw(random)
-        tried += 1
-        failure = replay(text)
-        if failure and failure.kind not in failures:
-            failures[failure.kind] = minimised(failure, replay)
-            keep_failure(keep, NAME, failures[failure.kind])
-        refused += not failure and _is_refused(text)
+        try:
+            reading = drawn(random)
+        except FormatError:
+            refused += 1
+            continue
+        for text in texts(reading, random):
+            tried += 1
+            failure = failure_of(reading, text, random.randrange(1 << 16))
+            if failure and failure.kind not in failures:
+                failures[failure.kind] = minimised(failure, replay)
+                keep_failure(keep, NAME, failures[failure.kind])
+            if spent() >= deadline:
+                break
     return Tally(tried=tried, refused=refused, failures=tuple(failures.values()))
 
 
 def replay(text: str) -> Failure | None:
     """Return the first guarantee that one input breaks; None also if its reading isn't available."""
     data = json.loads(text)
-    reading = _named(data["reading"])
-    if reading is None:
-        return None
+    reading = named(data["reading"]) if "reading" in data else _unnamed(data)
+    return failure_of(reading, data["text"], data["seed"]) if reading else None
+
+
+def failure_of(reading: Reading, text: str, number: int) -> Failure | None:
+    """Return the first guarantee that a text breaks, if any. Every exception counts as a failure."""
+    offers = reading.request is not ANY_TOOL
+    unnamed = {"format": reading.format.to_dict(), "prompt": reading.prompt, "offers": offers}
+    case = {"text": text, "seed": number, **({"reading": reading.name} if reading.name else unnamed)}
     for kind, promise in _CHECKS.items():
         try:
-            promise(reading, data["text"], data["seed"])
+            promise(reading, text, number)
         except Exception as error:  # noqa: BLE001 - this is what the hunt is for
-            return Failure(kind=_kind(kind, error), detail=f"{reading.name}: {error!r:.300}", input=text)
+            return Failure(kind=_kind(kind, error), detail=f"{reading.name}: {error!r:.300}", input=json.dumps(case))
     return None
-
-
-def _is_refused(text: str) -> bool:
-    """Return whether a strict parser rejects the input."""
-    data = json.loads(text)
-    reading = _named(data["reading"])
-    return reading is not None and isinstance(strictly(reading.parser(strict=True), [data["text"]]), tuple)
 
 
 # Readings.
 
 
-def _named(name: str) -> Reading | None:
+def drawn(random: Random) -> Reading:
+    """Return a reading of any origin. Raises `FormatError` if a format's parts don't fit together."""
+    origin, any_tool = random.random(), random.random() < 0.2
+    if origin < 0.5:
+        name = random.choice(_cases() if _cases() and origin < 0.15 else names())
+        found = named(f"any tool: {name}" if any_tool else name)
+        assert found is not None
+        return found
+    data = recombined(random) if origin < 0.75 else random.choice(_drawn_formats(random.randrange(64)))
+    return _unnamed({"format": data, "offers": not any_tool} | ({"prompt": ""} if random.random() < 0.1 else {}))
+
+
+@cache
+def names() -> list[str]:
+    """Return the names of our own formats, and of the available vendors' templates."""
+    return [*_ours(), *(f"vendor {name}" for name in all_vendor_templates())]
+
+
+@cache
+def named(name: str) -> Reading | None:
     """Return the reading of that name. The prefix `any tool: ` means that its tools are unknown."""
     rest = name.removeprefix("any tool: ")
-    reading = _ours().get(rest) or _recorded(rest)
-    return replace(reading, name=name, request=ANY_TOOL) if reading and rest != name else reading
+    kind, _, key = rest.partition(" ")
+    other = {"case": _recorded, "vendor": _of_vendor}.get(kind)
+    found = _ours().get(rest) or (other(key) if other else None)
+    return replace(found, name=name, request=ANY_TOOL) if found and rest != name else found
 
 
 @cache
@@ -101,63 +138,114 @@ def _ours() -> dict[str, Reading]:
 @cache
 def _cases() -> list[str]:
     """Return the names of the recorded cases whose templates are available."""
-    return [f"case {case['id']}" for case in vendor_cases("outputs") if case["template"] in vendor_templates()]
+    return [f"case {case['id']}" for case in vendor_cases("outputs") if case["template"] in all_vendor_templates()]
 
 
-@cache
-def _recorded(name: str) -> Reading | None:
-    case = next((case for case in vendor_cases("outputs") if f"case {case['id']}" == name), None)
-    if case is None or case["template"] not in vendor_templates():
+def _recorded(key: str) -> Reading | None:
+    case = next((case for case in vendor_cases("outputs") if case["id"] == key), None)
+    template = case and _template(case["template"])
+    if not case or not template:
         return None
-    turn = _template(case["template"]).prepare(case["messages"], **case["prepare"])
-    return Reading(name=name, format=turn.format, request=turn.request, prompt=turn.prompt, written=(case["output"],))
+    turn = template.prepare(case["messages"], **case["prepare"])
+    written = (case["output"],)
+    return Reading(name=f"case {key}", format=turn.format, request=turn.request, prompt=turn.prompt, written=written)
+
+
+def _of_vendor(key: str) -> Reading | None:
+    template = _template(key)
+    if template is None:
+        return None
+    return replace(_unnamed({"format": template.format.to_dict(), "offers": True}), name=f"vendor {key}")
 
 
 @cache
-def _template(name: str) -> ChatTemplate:
-    return ChatTemplate.from_file(vendor_templates()[name], bos_token="<s>", eos_token="</s>")
+def _template(name: str) -> ChatTemplate | None:
+    path = all_vendor_templates().get(name)
+    return ChatTemplate.from_file(path, bos_token="<s>", eos_token="</s>") if path else None
+
+
+def _unnamed(data: Data) -> Reading:
+    """Return a reading with its own format. Raises `FormatError`."""
+    format = Format.from_dict(data["format"])
+    prompt = data.get("prompt", "".join(format.turn.headers[:1]) + format.turn.prefill)
+    request = REQUEST if data["offers"] else ANY_TOOL
+    return Reading(name="", format=format, request=request, prompt=prompt, written=samples(format, REQUEST))
+
+
+@cache
+def _drawn_formats(number: int) -> list[Data]:
+    """Return a batch of formats drawn by Hypothesis; some will be rejected."""
+    found: list[Data] = []
+    seed(number)(drawing(max_examples=BATCH)(given(cases())(lambda case: found.append(case["format"]))))()
+    return found
+
+
+def recombined(random: Random) -> Data:
+    """Return a format with parts of others, and with parts of other call syntaxes."""
+    chosen = (named(random.choice(names())) for _ in range(3))
+    data, other, third = (reading.format.to_dict() for reading in chosen if reading)
+    for part in ("turn", "reasoning", "content", "content_with_calls", "tools", "tolerated", "spellings"):
+        if random.random() < 0.4:
+            data.pop(part, None)
+            data |= {part: other[part]} if part in other else {}
+    calls = dict(data.get("tools", {}))
+    for part in ("section_start", "section_end", "call_start", "call_end", "separator", "arguments", "whole"):
+        if random.random() < 0.25 and part in third.get("tools", {}):
+            calls[part] = third["tools"][part]
+    if calls.get("mode", "none") != "none" and random.random() < 0.2:
+        calls["whole"] = True
+    return {**data, "tools": calls}
 
 
 # Texts.
 
 
-def _draw(random: Random) -> str:
-    name = random.choice(_cases()) if _cases() and random.random() < 0.3 else random.choice(list(_ours()))
-    name = f"any tool: {name}" if random.random() < 0.2 else name
-    reading = _named(name)
-    assert reading is not None
-    inserted = (*markers(reading.format), *_ODD)
-    text = "".join(random.choices(reading.outputs, k=random.choice((1, 1, 2))))
-    for _ in range(random.choice((0, 1, 1, 2, 3, 5))):
-        text = random.choice(_MUTATIONS)(text, random, inserted)
-    if random.random() < 0.1:
-        text = "".join(random.choices((*inserted, *_slices(text, random)), k=random.randrange(1, 12)))
-    return json.dumps({"reading": name, "text": text[:LONGEST], "seed": random.randrange(1 << 16)})
+def texts(reading: Reading, random: Random) -> Iterator[str]:
+    """Yield samples, prefixes of samples, and altered samples."""
+    inserted = (*_inserted(reading.format), *_ODD)
+    for _ in range(TEXTS):
+        text = "".join(random.choices(reading.outputs, k=random.choice((1, 1, 2))))
+        if len(text) > LONGEST:
+            at = random.randrange(len(text) - LONGEST + 1)
+            text = random.choice((text[:LONGEST], text[at : at + LONGEST]))
+        for _ in range(random.choice((0, 1, 1, 2, 3, 5))):
+            text = random.choice(_CHANGES)(text, random, inserted)
+        if random.random() < 0.1:
+            text = "".join(random.choices((*inserted, *pieces(text, 10)), k=random.randrange(1, 12)))
+        yield text[:LONGEST]
 
 
-def _slices(text: str, random: Random) -> list[str]:
-    return random_pieces(text, 30, random.randrange(100)) or [""]
+def _inserted(format: Format) -> Iterator[str]:
+    """Yield markers, whole and cut, and empty calls and blocks in all combinations."""
+    yield from markers(format)
+    reasoning = format.reasoning
+    yield from filter(None, (reasoning.start + reasoning.end, *format.turn.ends, *format.ignored))
+    for syntax in (format.tools, *format.tolerated):
+        if syntax.mode is not ToolMode.NONE:
+            yield from filter(str.strip, _empty(syntax))
 
 
-def _stretch(text: str, random: Random) -> tuple[int, int]:
-    start = random.randrange(len(text) + 1)
-    return start, min(len(text), start + random.choice((1, 1, 2, 5, 20, 80)))
-
-
-def _delete(text: str, random: Random, _: tuple[str, ...]) -> str:
-    start, end = _stretch(text, random)
-    return text[:start] + text[end:]
-
-
-def _double(text: str, random: Random, _: tuple[str, ...]) -> str:
-    start, end = _stretch(text, random)
-    return text[:end] + text[start:]
+def _empty(syntax: CallSyntax) -> Iterator[str]:
+    section, call = (syntax.section_start, syntax.section_end), (syntax.call_start, syntax.call_end)
+    yield "".join(section)
+    yield "".join(call)
+    yield section[0] + "".join(call) + section[1]
+    yield section[0] + "".join(call)
+    yield section[0] + "[]" + section[1]
+    yield call[0] + "{}" + call[1]
+    yield call[0] + "".join(part for part in syntax.function if not isinstance(part, Slot)) + call[1]
+    yield "".join("now" if part is Slot.NAME else "" if isinstance(part, Slot) else part for part in syntax.function)
 
 
 def _swap(text: str, random: Random, _: tuple[str, ...]) -> str:
     start, end = _stretch(text, random)
     at = random.randrange(len(text) + 1)
     return text[:start] + text[end:at] + text[start:end] + text[max(at, end) :]
+
+
+def _stretch(text: str, random: Random) -> tuple[int, int]:
+    start = random.randrange(len(text) + 1)
+    return start, min(len(text), start + random.choice((1, 1, 2, 5, 20, 80)))
 
 
 def _cut(text: str, random: Random, _: tuple[str, ...]) -> str:
@@ -167,11 +255,6 @@ def _cut(text: str, random: Random, _: tuple[str, ...]) -> str:
 def _insert(text: str, random: Random, inserted: tuple[str, ...]) -> str:
     at = random.randrange(len(text) + 1)
     return text[:at] + random.choice(inserted) + text[at:]
-
-
-def _remove_marker(text: str, random: Random, inserted: tuple[str, ...]) -> str:
-    present = [marker for marker in inserted if marker in text]
-    return text.replace(random.choice(present), random.choice(("", " ", *inserted)), 1) if present else text
 
 
 def _double_field(text: str, random: Random, _: tuple[str, ...]) -> str:
@@ -185,18 +268,42 @@ def _double_field(text: str, random: Random, _: tuple[str, ...]) -> str:
     return f"{text[:at]}, {again}{text[at:]}"
 
 
-def _change_value(text: str, random: Random, _: tuple[str, ...]) -> str:
-    values = list(_VALUE.finditer(text))
-    if not values:
-        return text
-    value = random.choice(values)
-    return text[: value.start()] + random.choice(_VALUES) + text[value.end() :]
+def _at(places: Callable[[str, Random, tuple[str, ...]], list[tuple[int, int]]], change: Change) -> Change:
+    """Return a function that changes the text at one of its places."""
+
+    def changed(text: str, random: Random, inserted: tuple[str, ...]) -> str:
+        found = places(text, random, inserted)
+        if not found:
+            return text
+        start, end = random.choice(found)
+        return text[:start] + change(text[start:end], random, inserted) + text[end:]
+
+    return changed
 
 
-_MUTATIONS: tuple[Callable[[str, Random, tuple[str, ...]], str], ...] = (
-    *(_delete, _double, _swap, _cut),
-    *(_insert, _insert, _remove_marker, _remove_marker),
-    *(_double_field, _double_field, _change_value, _change_value),
+def _markers(text: str, random: Random, inserted: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return the places of one marker."""
+    present = [marker for marker in inserted if marker in text]
+    marker = random.choice(present) if present else ""
+    return [(at, at + len(marker)) for at in range(len(text)) if marker and text.startswith(marker, at)]
+
+
+def _values(text: str, _random: Random, _inserted: tuple[str, ...]) -> list[tuple[int, int]]:
+    return [value.span() for value in _VALUE.finditer(text)]
+
+
+def _anywhere(text: str, random: Random, _: tuple[str, ...]) -> list[tuple[int, int]]:
+    return [_stretch(text, random)]
+
+
+_CHANGES: tuple[Change, ...] = (
+    *(_swap, _cut, _insert, _insert, _double_field, _double_field),
+    *(_at(places, lambda piece, *_: piece * 2) for places in (_markers, _anywhere)),
+    *(_at(places, lambda *_: "") for places in (_markers, _anywhere)),
+    *(_at(_values, lambda _piece, random, _inserted: random.choice(_VALUES)),) * 2,
+    _at(_markers, lambda _piece, random, inserted: random.choice(inserted)),
+    _at(_markers, lambda piece, random, _inserted: piece[: random.randrange(len(piece))]),
+    _at(_markers, lambda piece, random, _inserted: piece.join(random.choice(('""', "''", "``")))),
 )
 
 
@@ -215,20 +322,6 @@ def _alike_when_strict(reading: Reading, text: str, seed: int) -> None:
         assert parser.message == message
 
 
-def _copied(reading: Reading, text: str, seed: int) -> None:
-    check_copies(reading.parser, text, [Random(seed).randrange(len(text) + 1) for _ in range(2)])
-
-
-def _saved(reading: Reading, text: str, seed: int) -> None:
-    at = Random(seed).randrange(len(text) + 1)
-    parser = reading.parser()
-    before = [event for character in text[:at] for event in parser.feed(character)]
-    other = Parser._restored(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
-    whole = reading.parser()
-    assert merged([*before, *fed(other, [text[at:]])]) == merged(fed(whole, [text]))
-    assert (other.message, other.spans) == (whole.message, whole.spans)
-
-
 def _alike_under_policies(reading: Reading, text: str, seed: int) -> None:
     """Assert that a text is read the same however it's fed, under a sample of all policies and requests."""
     random = Random(seed)
@@ -238,8 +331,8 @@ def _alike_under_policies(reading: Reading, text: str, seed: int) -> None:
         found = []
         for size in (len(text) or 1, 1, 5):
             parser = some.parser(policy=policy)
-            for at in range(0, len(text), size):
-                parser.feed(text[at : at + size])
+            for chunk in pieces(text, size):
+                parser.feed(chunk)
             parser.finish(reason)
             found.append((parser.message, parser.spans))
         parser = some.parser(policy=policy)
@@ -247,15 +340,20 @@ def _alike_under_policies(reading: Reading, text: str, seed: int) -> None:
         assert found == [(parser.message, parser.spans)] * 3, (policy, reason, found)
 
 
+def _judged(reading: Reading, text: str, seed: int) -> None:
+    check_judged(reading.turn, text, seed)
+
+
 _CHECKS: dict[str, Callable[[Reading, str, int], None]] = {
     "alike for every chunking": _alike,
     "alike when strict": _alike_when_strict,
-    "copies": _copied,
-    "states": _saved,
     "alike under every policy": _alike_under_policies,
+    "judged": _judged,
 }
 
 
 def _kind(check: str, error: Exception) -> str:
+    if isinstance(error, Lost):
+        return error.kind
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{check}: {type(error).__name__} in {Path(frame.filename).name}, {frame.name}"

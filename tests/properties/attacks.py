@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from judge.laws import turn_of
 from properties.families import FAMILIES, REQUEST
 
 from unrender import GrammarError, Parser, Policy, Turn
@@ -47,6 +48,11 @@ class Reading:
     def outputs(self) -> tuple[str, ...]:
         """Outputs with calls: written by hand, or slowly by the format's grammar."""
         return self.written or _sampled(self)
+
+    @property
+    def turn(self) -> Turn:
+        """A turn with this format and request, whose prompt ends in the same text."""
+        return replace(turn_of(self.format, self.prompt, None), request=self.request)
 
     def __repr__(self) -> str:
         return self.name

@@ -6,8 +6,8 @@ import json
 from random import Random
 
 import pytest
-from hunting import lossless
-from judge.laws import same, turn_of
+from hunting import outputs
+from judge.laws import check_judged, same
 from judge.outcome import Outcome
 
 from unrender.errors import FormatError
@@ -27,24 +27,25 @@ BEGINNINGS = 30
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_drawn_texts_obey_the_judge(seed: int) -> None:
-    """Texts of random Formats pass the judge; `scripts/hunt.py --only lossless` tries as many as time allows."""
+    """Texts of random Formats pass the judge; `scripts/hunt.py --only outputs` tries as many as time allows."""
     random = Random(seed)
     for _ in range(FORMATS):
         try:
-            subject = lossless.drawn(random)
+            reading = outputs.drawn(random)
         except FormatError:
             continue
-        for text in lossless.texts(subject, random):
-            assert lossless.failure_of(subject, text, random.randrange(1 << 16)) is None
+        for text in outputs.texts(reading, random):
+            check_judged(reading.turn, text, random.randrange(1 << 16))
 
 
 @pytest.mark.few(16)
-@pytest.mark.parametrize("name", lossless.names())
+@pytest.mark.parametrize("name", outputs.names())
 def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
     """Each prefix of an answer is read the same when fed, passed to `finish`, parsed at once, or restored."""
-    format = Format.from_dict(lossless.known(name))
-    turn = turn_of(format, "".join(format.turn.headers[:1]) + format.turn.prefill, lossless.OFFERED)
-    text = max(lossless.samples(turn), key=len)[:LONGEST]
+    reading = outputs.named(name)
+    assert reading is not None
+    turn = reading.turn
+    text = max(reading.outputs, key=len)[:LONGEST]
     parser = turn.parser(ids=numbered_id)
     before, begun = [], 0
     for at in sorted(Random(name).sample(range(len(text) + 1), min(len(text) + 1, BEGINNINGS))):
@@ -66,7 +67,6 @@ def test_any_beginning_of_an_answer_is_read_alike(name: str) -> None:
 
 def test_a_failure_can_be_replayed() -> None:
     """A stored failure contains everything for a replay: the Format, the prompt, the tools and the text."""
-    subject = lossless.Subject.of(Format().to_dict(), None, True)
-    case = {"prompt": "", "offers": True, "text": "Hi", "seed": 0, "format": subject.format.to_dict()}
+    case = {"prompt": "", "offers": True, "text": "Hi", "seed": 0, "format": Format().to_dict()}
 
-    assert lossless.replay(json.dumps(case)) is None
+    assert outputs.replay(json.dumps(case)) is None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import re
 from itertools import count
 from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_tokenizer
+from real_tokenizers import MARKER
 from renderers import create_renderer
 from renderers.configs import CustomRendererConfig
 from vendor import all_vendor_templates
@@ -16,7 +16,6 @@ from vendor import all_vendor_templates
 from unrender import ChatTemplate
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
-MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
 TOOLS = [
     {
         "name": "weather",

@@ -7,7 +7,6 @@ and markers in results. A template's markers that the tokenizer lacks are added 
 from __future__ import annotations
 
 import random
-import re
 import subprocess
 import sys
 import zipfile
@@ -18,14 +17,13 @@ from typing import Any
 
 import pytest
 import small_model
-from real_tokenizers import from_gguf, from_json
+from real_tokenizers import MARKER, from_gguf, from_json
 from vendor import vendor_templates
 
 from unrender import ChatTemplate, Policy
 from unrender.errors import ExtendError
 from unrender.training import Rollout
 
-MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
 PAIRS = {
     "SmolLM2": (
         *("HuggingFaceTB-SmolLM3-3B", "Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B", "Qwen3-Coder"),

@@ -25,28 +25,9 @@ from unrender import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender import grammar as peg
 from unrender.errors import ExportError, StateError
-from unrender.grammar import (
-    Grammar,
-    argument,
-    arguments,
-    chars,
-    choice,
-    content,
-    cut,
-    end,
-    json_value,
-    name,
-    one_or_more,
-    optional,
-    reasoning,
-    ref,
-    rest,
-    sequence,
-    tool_call,
-    until,
-    zero_or_more,
-)
+from unrender.grammar import Grammar
 from unrender.openai import deltas
 from unrender.testing import numbered_id
 
@@ -56,13 +37,13 @@ SOURCE = (
     "<|end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% if thinking %}<think>{% endif %}{% endif %}"
 )
-NAME = name(chars("a-z_", 1, None))
-CALL = tool_call(sequence("!", NAME, " ", cut(), arguments(json_value())))
+NAME = peg.name(peg.chars("a-z_", 1, None))
+CALL = peg.tool_call(peg.sequence("!", NAME, " ", peg.cut(), peg.arguments(peg.json_value())))
 ANSWER = Grammar(
-    sequence(
-        optional(sequence("<think>", cut(), reasoning(until("</think>")), "</think>")),
-        content(until("!", "<think>")),
-        zero_or_more(ref("call")),
+    peg.sequence(
+        peg.optional(peg.sequence("<think>", peg.cut(), peg.reasoning(peg.until("</think>")), "</think>")),
+        peg.content(peg.until("!", "<think>")),
+        peg.zero_or_more(peg.ref("call")),
     ),
     {"call": CALL},
 )
@@ -117,7 +98,7 @@ def test_what_the_prompt_begins_is_read_first():
 
 def test_a_beginning_that_the_grammar_does_not_have_is_refused():
     """If the grammar doesn't allow the prefill, parser and grammar raise an error."""
-    begun = turn(Grammar(tool_call(sequence("!", NAME, arguments(json_value())))), thinking=True)
+    begun = turn(Grammar(peg.tool_call(peg.sequence("!", NAME, peg.arguments(peg.json_value())))), thinking=True)
 
     for make in (begun.parser, partial(begun.constraint, "llama.cpp")):
         with pytest.raises(GrammarError, match="the prompt begins the answer with '<think>'"):
@@ -205,7 +186,7 @@ def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
         (lambda t: t.prepare_rendered(reasoning_format="none").parser(), GrammarError, "reasoning_format"),
         (lambda t: t.prepare(ASK, tool_format="tool-call-json"), RequestError, "tool_format"),
         (lambda t: t.response_template(), ExportError, "handwritten"),
-        (lambda t: template(Grammar(ref("a"))), GrammarError, "rule 'a' is not defined"),
+        (lambda t: template(Grammar(peg.ref("a"))), GrammarError, "rule 'a' is not defined"),
     ],
 )
 def test_what_a_grammar_made_by_hand_cannot_do(use, error, message):
@@ -236,12 +217,12 @@ def test_a_parser_goes_on_in_another_process(text, strict):
 
 def outcome(parser, text):
     """Return the result of the remaining text. New ids are random."""
-    ids = [made.id for made in parser.message.tool_calls]
+    ids = [call.id for call in parser.message.tool_calls]
     try:
         events = [*parser.feed(text), *parser.finish()]
     except ParseError as error:
         return str(error)
-    kept = [made.id for made in parser.message.tool_calls[: len(ids)]]
+    kept = [call.id for call in parser.message.tool_calls[: len(ids)]]
     said = [replace(event, id="") if isinstance(event, ToolCallStarted) else event for event in events]
     return kept == ids, said, parser.spans
 
@@ -271,7 +252,7 @@ def test_a_state_that_was_changed_is_refused(change, message):
     with pytest.raises(StateError, match=message):
         found.restore(state)
     with pytest.raises(StateError, match="for"):
-        turn(Grammar(content(rest()))).restore(found.parser().state())
+        turn(Grammar(peg.content(peg.rest()))).restore(found.parser().state())
 
 
 def test_special_tokens_are_those_of_the_grammar():
@@ -289,11 +270,11 @@ def test_special_tokens_are_those_of_the_grammar():
 def test_names_of_rules_do_not_meet_those_that_are_made():
     """A rule with the name of a generated rule keeps its meaning."""
     rules = {
-        "json": arguments(json_value()),
-        "call-get-time": content("x"),
-        "call": tool_call(sequence(NAME, ref("json"))),
+        "json": peg.arguments(peg.json_value()),
+        "call-get-time": peg.content("x"),
+        "call": peg.tool_call(peg.sequence(NAME, peg.ref("json"))),
     }
-    grammar = Grammar(sequence(optional(ref("call-get-time")), ref("call")), rules)
+    grammar = Grammar(peg.sequence(peg.optional(peg.ref("call-get-time")), peg.ref("call")), rules)
 
     accepts = lark_reader(turn(grammar).constraint("llguidance").grammar)
 
@@ -301,14 +282,18 @@ def test_names_of_rules_do_not_meet_those_that_are_made():
     assert not accepts('get_weatherget_weather{"city": "Rome"}')
 
 
-ENTRIES = sequence("(", zero_or_more(argument(chars("a-z", 1, None), "=", until(",", ")")), ","), ")")
+ENTRIES = peg.sequence(
+    "(", peg.zero_or_more(peg.argument(peg.chars("a-z", 1, None), "=", peg.until(",", ")")), ","), ")"
+)
 
 
 @cases
 def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
     """A value has the type of its schema if its text can be read as that type. Other keywords cause a warning."""
     parameters = {"type": "object", "properties": properties, "$defs": {"n": {"type": "integer"}}}
-    bound = turn(Grammar(tool_call(sequence(NAME, node_of(inside)))), tools=[{"name": "go", "parameters": parameters}])
+    bound = turn(
+        Grammar(peg.tool_call(peg.sequence(NAME, node_of(inside)))), tools=[{"name": "go", "parameters": parameters}]
+    )
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -322,12 +307,12 @@ def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
 def test_what_entries_cannot_say_of_several_arguments_is_reported():
     """Entries are written independently, so no argument can be required."""
     with pytest.warns(match="tool 'get_weather': #: required is not enforced"):
-        turn(Grammar(tool_call(sequence(NAME, ENTRIES)))).constraint("llama.cpp")
+        turn(Grammar(peg.tool_call(peg.sequence(NAME, ENTRIES)))).constraint("llama.cpp")
 
 
 def test_an_end_in_the_middle_is_read_but_not_written():
     """No dialect can express that nothing follows."""
-    grammar = Grammar(one_or_more(choice(content(sequence("a", choice(";", end()))), "b")))
+    grammar = Grammar(peg.one_or_more(peg.choice(peg.content(peg.sequence("a", peg.choice(";", peg.end()))), "b")))
 
     assert turn(grammar).parse("a;ba").content == "a;a"
     with pytest.raises(GrammarError, match=r"end\(\): text may follow it"):
@@ -336,8 +321,10 @@ def test_an_end_in_the_middle_is_read_but_not_written():
 
 def test_a_call_that_is_taken_back_has_no_id():
     """Two options start with the same call, which is read twice but returned once."""
-    call = tool_call(sequence("!", NAME, arguments(json_value())))
-    parser = turn(Grammar(sequence(choice(sequence(call, "?"), sequence(call, ".")), content(rest())))).parser()
+    call = peg.tool_call(peg.sequence("!", NAME, peg.arguments(peg.json_value())))
+    parser = turn(
+        Grammar(peg.sequence(peg.choice(peg.sequence(call, "?"), peg.sequence(call, ".")), peg.content(peg.rest())))
+    ).parser()
 
     parser.feed("!get_time {}")
     fed(parser, [". Hi"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, RequestError, TemplateError
+from unrender import ChatTemplate
 from unrender.training import AssistantMask, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -27,14 +27,6 @@ MARKED = """{%- for m in messages -%}
 {% else %}{{ m.content }}<|end|>
 {% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>
 {% endif %}"""
-DROPS_REASONING = """{%- for m in messages -%}
-<|{{ m.role }}|>
-{%- if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>{% endif -%}
-{{ m.content }}<|end|>
-{% endfor %}{% if add_generation_prompt %}<|assistant|><think>{% endif %}"""
-NO_END = """{%- for m in messages -%}
-{{ 'Asked: ' if m.role == 'user' else 'Said: ' }}{{ m.content }}
-{% endfor %}{% if add_generation_prompt %}Said:{% endif %}"""
 
 
 def said(template: ChatTemplate, messages, **kwargs) -> list[str]:
@@ -82,49 +74,6 @@ def test_what_the_model_wrote_is_read_as_the_message(path):
     assert (message.content + message.reasoning).strip().endswith("It is noon.")
 
 
-def test_the_prompts_own_words_are_not_the_models():
-    """Text of the generation prompt is part of the prompt, even if the history has the same text."""
-    messages = [CHAT[0], {"role": "assistant", "content": "Noon.", "reasoning_content": "Hm."}]
-
-    assert said(ChatTemplate.from_string(DROPS_REASONING), messages) == ["Hm.</think>Noon.<|end|>"]
-
-
-def test_borders_are_found_where_the_history_changes():
-    """If earlier reasoning is dropped, the answer is still found between header and end."""
-    messages = [{**m, "reasoning_content": "Hm."} if m["role"] == "assistant" else m for m in CHAT]
-
-    assert said(ChatTemplate.from_string(DROPS_REASONING), messages) == [
-        "Which city?<|end|>",
-        "Hm.</think>It is noon.<|end|>",
-    ]
-
-
-def test_a_turn_without_an_end_ends_before_the_next_header():
-    """Without an end of turn, a turn ends at the header of the next message."""
-    first, last = said(ChatTemplate.from_string(NO_END), CHAT)
-
-    assert first.strip() == "Which city?"
-    assert last.strip() == "It is noon."
-
-
-def test_calls_are_the_models():
-    """The model wrote the call, its markers and the end of its turn, but not the result."""
-    template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
-    call = {"id": "abcdefghi", "type": "function", "function": {"name": "now", "arguments": "{}"}}
-    messages = [
-        CHAT[0],
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "abcdefghi", "content": "12:00"},
-        CHAT[3],
-    ]
-
-    first, last = said(template, messages, tools=[TOOL])
-
-    [read] = template.prepare(messages[:1], tools=[TOOL]).parse(first).tool_calls
-    assert (read.name, read.arguments_json) == ("now", "{}")
-    assert "12:00" not in first + last
-
-
 def test_tokens_follow_their_first_character():
     """A token belongs to its first character. Special tokens without characters never count."""
     shown = ChatTemplate.from_string("{% for m in messages %}{{ m.content }} {% endfor %}")
@@ -133,22 +82,6 @@ def test_tokens_follow_their_first_character():
 
     assert mask.tokens([(0, 0), (0, 2), (2, 4), (3, 5), (5, 6), (6, 8)]) == [0, 0, 0, 1, 1, 0]
     assert mask.characters() == [False] * 3 + [True] * 3 + [False] * 2
-
-
-def test_an_answer_that_is_not_shown_is_an_error():
-    """If a message's place is uncertain, the error names the message."""
-    backwards = ChatTemplate.from_string("{% for m in messages|reverse %}{{ m.content }};{% endfor %}")
-
-    with pytest.raises(RequestError, match=r"messages\[1\]: cannot tell where the rendering of this answer"):
-        assistant_mask(backwards, CHAT)
-
-
-def test_a_refusal_is_the_templates_own():
-    """The error has the template's own message."""
-    refuses = ChatTemplate.from_string("{% if messages|length > 3 %}{{ raise_exception('too long') }}{% endif %}x")
-
-    with pytest.raises(TemplateError, match="too long"):
-        assistant_mask(refuses, CHAT)
 
 
 def test_tools_are_given_as_for_a_prompt():
@@ -174,32 +107,3 @@ def test_what_is_described_in_words_is_in_the_mask():
     (part,) = mask.written
     assert "Rome" in mask.text[part.start : part.end]
     assert mask.text.startswith(template.prepare(CHAT[:1], tools=[TOOL]).prompt)
-
-
-RESULT_NAMED = (
-    "{% set ns = namespace(name='', last=-1) %}"
-    "{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}"
-    "{% for m in messages %}{% if m.role == 'assistant' %}<bot>"
-    "{% if m.reasoning_content and (m.tool_calls or loop.last) %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}{% set ns.name = c.function.name %}<call>{{ c.function.name }}"
-    "{{ c.function.arguments | tojson }}</call>{% endfor %}"
-    "{% elif m.role == 'tool' %}<result of={{ ns.name }}>{{ m.content }}{% else %}<user>{{ m.content }}{% endif %}</>"
-    "{% endfor %}{% if add_generation_prompt %}<bot><think>{% endif %}"
-)
-
-
-def test_the_trace_of_an_agent_whose_results_name_the_call():
-    """The mask finds a call with reasoning and the final answer, although the result repeats the tool's name."""
-    call = {"id": "c", "type": "function", "function": {"name": "now", "arguments": '{"at": "Oslo"}'}}
-    trace = [
-        {"role": "user", "content": "When?"},
-        {"role": "assistant", "content": "", "reasoning_content": "Ask.", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "noon"},
-        {"role": "assistant", "content": "At noon.", "reasoning_content": "So."},
-        {"role": "user", "content": "Thanks"},
-    ]
-
-    mask = assistant_mask(ChatTemplate.from_string(RESULT_NAMED), trace, tools=[{"name": "now"}])
-
-    written = [mask.text[part.start : part.end] for part in mask.written]
-    assert written == ['Ask.</think><call>now{"at": "Oslo"}</call></>', "At noon.</>"]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 from unrender.answer import (
     Calls,
@@ -20,7 +22,8 @@ from unrender.answer import (
     without_fences,
 )
 from unrender.format import Slot
-from unrender.limits import MAX_SMALL
+from unrender.limits import MAX_SMALL, MAX_WORD
+from unrender.values.marked_ends import Markers
 from unrender.values.unmarked_ends import Follow
 
 _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
@@ -177,3 +180,48 @@ def _begins_arguments(calls: Calls) -> str:
     if Slot.ARGUMENTS not in calls.function[:3]:
         return ""
     return arguments.open.text if arguments.entry or arguments.open.text else "{"
+
+
+# Arguments outside of their call.
+
+
+@dataclass(frozen=True)
+class ArgumentMarkers:
+    """Finds arguments by the markers that only arguments contain."""
+
+    opener: str
+    """The first piece of an argument's start marker."""
+    after_key: str
+    """Text after the name of an argument."""
+    value: Markers | None
+    """The markers of values, if values have end markers."""
+
+    def of(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return the start markers of the arguments `keys`, and the end marker of a value."""
+        closers = self.value.closers if self.value and not self.value.named else ()
+        named = bool(self.opener) and is_distinctive(self.opener + self.after_key)
+        heads = (self.opener + key + self.after_key for key in keys) if named else ()
+        return tuple(filter(is_distinctive, (*closers, *heads)))
+
+    def key_at_end(self, text: str) -> str:
+        """Return the name of the argument with which `text` ends, or "" if there is none. The end of the argument may be missing."""
+        head, pattern = self._pattern
+        at = text.rfind(head) if head else -1
+        found = pattern.match(text, at) if at >= 0 else None
+        if not found:
+            return ""
+        # An argument without its end starts a line, unlike a marker that is mentioned in a sentence.
+        ended = found.lastgroup != "key" or not text[found.end("key") + len(self.after_key) :].strip()
+        return found["key"] if ended or not text[:at].rpartition("\n")[2].strip() else ""
+
+    @cached_property
+    def _pattern(self) -> tuple[str, re.Pattern[str]]:
+        """The start of a pattern, and the pattern, which matches an argument at the end of a text, or its end tag with its name."""
+        value, key = self.value, rf"(?P<key>[^\s<>]{{1,{MAX_WORD}}}?)"
+        if value is None or not (value.named or is_distinctive(self.opener)):
+            return "", re.compile("")
+        close, *rest = map(re.escape, value.closers)
+        if value.named:
+            return value.closers[0], re.compile(rf"{close}{key}(?P<end>{rest[0]})\s*\Z")
+        start = rf"{re.escape(self.opener)}{key}{re.escape(self.after_key)}"
+        return self.opener, re.compile(rf"{start}(?:(?P<end>.*{close}\s*\Z)|(?!.*{close}))", re.DOTALL)

@@ -25,7 +25,15 @@ from unrender.answer import (
     tokens,
     without_fences,
 )
-from unrender.answer.follow import after_closer, after_entries, after_part, after_value, first_pieces, open_ends
+from unrender.answer.follow import (
+    ArgumentMarkers,
+    after_closer,
+    after_entries,
+    after_part,
+    after_value,
+    first_pieces,
+    open_ends,
+)
 from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
@@ -245,9 +253,14 @@ class CallView:
 
     @cached_property
     def after_key(self) -> str:
-        """Text after the name of an argument."""
+        """Text after the name of an argument. Empty if arguments have no markers of their own."""
         entry = self.arguments.entry
-        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1]))
+        return "".join(first_pieces(entry[entry.index(Slot.KEY) + 1])) if entry else ""
+
+    @cached_property
+    def argument_markers(self) -> ArgumentMarkers:
+        """Markers that only arguments contain."""
+        return ArgumentMarkers(self.opener, self.after_key, self.values.markers if self.values else None)
 
     def entry_stops(self, i: int) -> Finder:
         """Return a finder for the text after slot `i` of an argument."""

@@ -31,8 +31,8 @@ from unrender.cli.terminal import (
     print_json,
     print_line,
     print_table,
+    progress,
     remark_warning,
-    tracked,
 )
 
 T = TypeVar("T")
@@ -96,8 +96,11 @@ def examine(
             idle.put(worker if worker.alive else _Worker(ask))
 
     once = list(dict.fromkeys(names))
-    with ThreadPoolExecutor(jobs) as pool:
-        found = dict(zip(once, tracked(pool.map(outcome, once), len(once)), strict=True))
+    found: dict[str, Examined[T]] = {}
+    with ThreadPoolExecutor(jobs) as pool, progress("Checking") as told:
+        for it in pool.map(outcome, once):
+            found[it.name] = it
+            told(len(found), len(once))
     return [found[name] for name in names]
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,8 +109,8 @@ def serve_command(
         from unrender.gateway.record import write_log  # noqa: PLC0415 - an extra
 
         write_log()
-    own = {"host": host, "port": port, "shutdown_timeout": shutdown_timeout}
-    _run(settings, {name: value for name, value in own.items() if value is not None})
+    own: dict[str, Any] = {"host": host, "port": port, "shutdown_timeout": shutdown_timeout}
+    _run(replace(settings, **{name: value for name, value in own.items() if value is not None}))
 
 
 @contextmanager
@@ -175,18 +176,11 @@ def _describe(config: GatewayConfig) -> None:
     print_line(f"at http://{config.host}:{config.port}/v1; keys: {len(config.keys.models) or 'none'}")
 
 
-def _run(config: GatewayConfig, own: Mapping[str, Any]) -> None:
+def _run(config: GatewayConfig) -> None:
     from unrender.gateway import app  # noqa: PLC0415
     from unrender.gateway.serve import server  # noqa: PLC0415
 
-    where: dict[str, Any] = {
-        "host": config.host,
-        "port": config.port,
-        "shutdown_timeout": config.shutdown_timeout,
-        **own,
-    }
-    listening = _listening(config, where["host"], where["port"])
-
+    listening = _listening(config)
     application = app(
         config.models,
         limits=config.limits,
@@ -195,10 +189,10 @@ def _run(config: GatewayConfig, own: Mapping[str, Any]) -> None:
         hosts=config.hosts,
         store=config.store,
     )
-    server(application, shutdown_timeout=where["shutdown_timeout"]).run([listening])
+    server(application, shutdown_timeout=config.shutdown_timeout).run([listening])
 
 
-def _listening(config: GatewayConfig, host: str, port: int) -> socket.socket:
+def _listening(config: GatewayConfig) -> socket.socket:
     """Return the listening socket. Prints the server's address, and a remark if answers come from the sampler instead of a model."""
     from unrender.gateway.backends import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.failure import Failure  # noqa: PLC0415
@@ -208,14 +202,14 @@ def _listening(config: GatewayConfig, host: str, port: int) -> socket.socket:
         if isinstance(model.backend, Sampler):
             remark(f"{model.name}: {_SAMPLED}")
     try:
-        listening = listener(host, port)
+        listening = listener(config.host, config.port)
     except Failure as failure:
         raise BadInput(failure.message) from failure
     # In `fe80::1%eth0`, the text after `%` is a network interface.
     here = ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
     if not config.keys.models and not here:
         remark("no keys: anyone who can reach this address can use it")
-    shown = f"[{host}]" if ":" in host else host
+    shown = f"[{config.host}]" if ":" in config.host else config.host
     remark(f"listening at http://{shown}:{listening.getsockname()[1]}/v1")
     return listening
 
@@ -266,14 +260,13 @@ def playground_command(
     serve(application, listener)
 
 
-_KINDS = ("llama-server", "vllm", "sglang", "openai", "ollama")
 _COUNTED = ("own", "repaired", "other", "broken", "silent", "uninvited", "text", "error", "right")
 """Columns of the table of answers: the kinds of answers, and those that are right."""
 
 
 @click.command(short_help="Find out what a running engine and its model do.")
 @click.argument("url")
-@click.option("--backend", "kind", type=click.Choice(_KINDS), help="The kind of engine.  [default: found out]")
+@click.option("--backend", "kind", type=click.Choice(_BACKENDS[1:]), help="The kind of engine.  [default: found out]")
 @click.option(
     "--model", "template", metavar="TEMPLATE", help="Model with the chat template; llama-server reports its own."
 )

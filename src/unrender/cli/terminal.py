@@ -10,10 +10,10 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-T = TypeVar("T")
 StyledPiece = tuple[str, str]
 """A string and its style."""
 Styled = Sequence[StyledPiece]
@@ -221,18 +220,12 @@ def logged(level: int, name: str = "") -> Iterator[None]:
         logger.propagate = propagates
 
 
-def tracked(items: Iterable[T], total: int) -> Iterable[T]:
-    """Return the items, and show a progress bar on standard error while they're consumed. The bar is shown only on a terminal."""
-    from rich.console import Console  # noqa: PLC0415 - an extra
-    from rich.progress import track  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    return track(items, "Checking", total=total, console=console, transient=True, disable=not console.is_interactive)
-
-
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar like `tracked` while the block runs. Yield a function that takes the numbers of finished and of all steps."""
+    """Show a progress bar on standard error while the block runs, if it's a terminal.
+
+    Yields a function that takes the numbers of finished and of all steps.
+    """
     from rich.console import Console  # noqa: PLC0415 - an extra
     from rich.progress import Progress  # noqa: PLC0415
 

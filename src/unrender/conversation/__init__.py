@@ -125,11 +125,6 @@ class Capabilities:
     refuses: tuple[Refusal, ...] = ()
     """The features of conversations that the template rejects or renders only in part."""
 
-    @property
-    def thinking_switch(self) -> str:
-        """Name of the variable that turns thinking on or off, such as `enable_thinking`. Empty if there is no such variable."""
-        return next((name for name, _ in self.thinking_off), "")
-
 
 def shape_context(
     tools: Sequence[Any] | None, capabilities: Capabilities, *, thinking: bool | None = None

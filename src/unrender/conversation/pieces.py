@@ -53,21 +53,9 @@ Replacer = Callable[[Owner, str], str]
 """A function that returns another text for a body's text."""
 
 
-def changed_conversation(conversation: Conversation, change: Replacer) -> Conversation:
-    """Return a copy of a conversation with changed texts."""
-    return tuple(_changed_said(said, i, change) for i, said in enumerate(conversation))
-
-
 def changed_tools(tools: Sequence[Any], change: Replacer) -> list[Any]:
     """Return a copy of tools in OpenAI's format with changed names, descriptions and other texts."""
     return [_changed_tool(tool, f"tools[{i}]", change) for i, tool in enumerate(tools)]
-
-
-def changed_documents(documents: Sequence[Any], change: Replacer) -> list[Any]:
-    """Return a copy of documents with changed texts."""
-    return [
-        _copy(item, partial(change, Owner("document", where=f"documents[{i}]"))) for i, item in enumerate(documents)
-    ]
 
 
 def _changed_said(said: Said, index: int, change: Replacer) -> Said:
@@ -248,7 +236,10 @@ class RenderedConversation(NamedTuple):
             with suppress(ValueError):  # the caller's own text in this variable
                 context[variable] = json.dumps(changed_tools(json.loads(listed), change), ensure_ascii=False)
         if isinstance(documents := context.get("documents"), list | tuple):
-            context["documents"] = changed_documents(documents, change)
+            context["documents"] = [
+                _copy(item, partial(change, Owner("document", where=f"documents[{i}]")))
+                for i, item in enumerate(documents)
+            ]
         injection = writer.injection
         if injection is not None:
             tools = changed_tools(self.tools, change)
@@ -262,7 +253,9 @@ class RenderedConversation(NamedTuple):
             )
             injection = writer.plan.offer(tools, request)
         writer = replace(writer, injection=injection, kwargs=replace(writer.kwargs, context=context))
-        return self._replace(writer=writer, messages=changed_conversation(self.messages, change))
+        return self._replace(
+            writer=writer, messages=tuple(_changed_said(said, i, change) for i, said in enumerate(self.messages))
+        )
 
 
 @kept(500)

@@ -23,6 +23,7 @@ from unrender.grammar import schema as value_of
 from unrender.json_values import JsonSchema, thawed
 from unrender.limits import MAX_PLACES, MAX_SHOWN, MAX_SHOWN_ITEMS, MAX_SMALL
 from unrender.messages import Request
+from unrender.schema.places import References
 from unrender.turn import Turn
 
 _FORMATS: Mapping[str, str] = {
@@ -106,7 +107,7 @@ def example_value(schema: JsonSchema, *, name: str = "", question: str = "") -> 
     12
     """
     plain = thawed(schema)
-    value = _Writer(plain if isinstance(plain, Mapping) else {}, question).value(plain, name, 0)
+    value = _Writer(References(plain if isinstance(plain, Mapping) else {}), question).value(plain, name, 0)
     return value if conforms(value, plain) else _drawn(plain)
 
 
@@ -118,7 +119,7 @@ def _drawn(schema: JsonSchema) -> Any:
 
 @dataclass(slots=True)
 class _Writer:
-    root: Mapping[str, Any]
+    references: References
     """The schema to which `$ref` refers."""
     question: str
     left: int = MAX_PLACES
@@ -142,27 +143,20 @@ class _Writer:
         if not isinstance(schema, Mapping):
             return {}
         for _ in range(MAX_SMALL):
-            target = self.target(schema.get("$ref"))
+            pointer, start = schema.get("$ref"), self.references.start()
+            target = self.references.target(pointer, start) if isinstance(pointer, str) else None
             if target is None:
                 break
-            schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+            schema = {**target.mapping, **{key: value for key, value in schema.items() if key != "$ref"}}
         for part in schema.get("allOf", ()) if isinstance(schema.get("allOf"), list | tuple) else ():
             if isinstance(part, Mapping) and "$ref" not in part:
                 schema = {**part, **schema}
         return schema
 
-    def target(self, pointer: Any) -> Mapping[str, Any] | None:
-        """Return the object at a pointer such as `#/$defs/city` in the root schema."""
-        if not isinstance(pointer, str) or not pointer.startswith("#"):
-            return None
-        found: Any = self.root
-        for key in pointer.lstrip("#").split("/")[1:]:
-            found = found.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-        return found if isinstance(found, Mapping) else None
-
     def rooted(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a subschema with the root's definitions added, so that it can be used on its own."""
-        kept = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
+        root = self.references.start().mapping
+        kept = {key: root[key] for key in ("$defs", "definitions") if key in root}
         return {**kept, **schema}
 
     def guesses(self, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[Any]:

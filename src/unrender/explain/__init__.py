@@ -293,7 +293,7 @@ class Difference:
     """Another chunking with a different result."""
 
     chunking: str
-    """Description, e.g. Description of the chunking, e.g. `single characters` or `cut at character 17`."""
+    """Description of the chunking, e.g. `single characters` or `cut at character 17`."""
     message: Message
     events: tuple[Event, ...]
 

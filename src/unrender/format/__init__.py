@@ -7,8 +7,8 @@ Rules:
 - Text is literal: exactly what the model prints, e.g. `"</think>"`. Whitespace at the ends of a marker and in joints is *layout*: it's
   generated exactly and parsed tolerantly. To preserve verbatim text (reasoning, content, raw values), at most as much whitespace next to
   it is stripped as the literal contains.
-- The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). Common names for markers (`name_prefix`,
-  `value_suffix`, …) are properties computed from the skeletons.
+- The text around a call is a skeleton: literals and slots in output order (`function`, `entry`). `name_suffix` and `value_suffix`
+  are properties computed from the skeletons.
 - Add a field only if at least two templates need it.
 """
 

@@ -75,7 +75,7 @@ def _check(status: os.stat_result, path: Path, most: int) -> None:
         raise OSError(f"expected at most {most} bytes, found {status.st_size}")
 
 
-__all__ = ["Declared", "Signs", "declared_formats", "read_declared", "read_declared_file"]
+__all__ = ["Declared", "Signs", "declared_formats", "read_declared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +122,6 @@ def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: expected JSON: {error}") from None
     return replace(declared, origin=origin)
-
-
-def read_declared_file(path: Path) -> Declared:
-    """Return the declared format in a user's file. Raises `FormatError` with the path if the format is malformed."""
-    return read_declared(read_text_of(path), where=str(path), origin=str(path))
 
 
 def read_text_of(path: Path) -> str:

@@ -343,34 +343,9 @@ class CallSyntax:
         return CallIdPosition.POST_ARGS
 
     @property
-    def name_prefix(self) -> str:
-        """The literal before the name, e.g. `<function=`."""
-        return _literal_beside(self.function, Slot.NAME, -1)
-
-    @property
     def name_suffix(self) -> str:
         """The literal after the name, e.g. `>`."""
         return _literal_beside(self.function, Slot.NAME, +1)
-
-    @property
-    def function_close(self) -> str:
-        """The literal after the arguments, e.g. `</function>`."""
-        return _literal_beside(self.function, Slot.ARGUMENTS, +1)
-
-    @property
-    def arg_name_prefix(self) -> str:
-        """The literal before an argument's name, e.g. `<parameter=`."""
-        return _literal_beside(self.arguments.entry, Slot.KEY, -1)
-
-    @property
-    def arg_name_suffix(self) -> str:
-        """The literal after an argument's name, up to the value if there's no slot between them."""
-        return _literal_beside(self.arguments.entry, Slot.KEY, +1)
-
-    @property
-    def value_prefix(self) -> str:
-        """The literal before a value, e.g. `<arg_value>`."""
-        return _literal_beside(self.arguments.entry, Slot.VALUE, -1)
 
     @property
     def value_suffix(self) -> str:

@@ -83,8 +83,7 @@ class Renderer:
         `sampled_mask` is empty if it's unclear which tokens a model would have generated.
         """
         make = attributed_prompt if add_generation_prompt else attributed_conversation
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TemplateWarning)
+        with warnings.catch_warnings(action="ignore", category=TemplateWarning):
             found: Attributed = make(self._template, messages, tools=tools, **self._variables)
         encoded = self._encoder.prompt(found.pieces())
         owners = [found.parts[piece] for piece in encoded.pieces]
@@ -158,8 +157,7 @@ class Renderer:
             return None
         prompt = self._texts.text(previous_prompt_ids)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TemplateWarning)
+            with warnings.catch_warnings(action="ignore", category=TemplateWarning):
                 turn = self._template.prepare_rendered(prompt, tools=tools, **self._variables)
                 answer = self._read(turn, previous_completion_ids)
                 following = turn.next(answer, new_messages, thoughts=self.effective_thinking_retention)
@@ -187,8 +185,7 @@ class Renderer:
             whole = bool(tools) and not self._template.capabilities.supports_tools
             prompt = self._text(prompt_ids) if whole else tail_text(self._encoder.tokenizer, prompt_ids)
             return self._template.prepare_rendered(prompt, tools=tools, **self._variables)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TemplateWarning)
+        with warnings.catch_warnings(action="ignore", category=TemplateWarning):
             return self._template.prepare([_QUESTION], tools=tools, **self._variables)
 
     def _read(self, turn: Turn, ids: Sequence[int]) -> ParsedAnswer:

@@ -34,8 +34,7 @@ class Generator(SkyRLGymGenerator):  # type: ignore[misc]
         """Return the token ids of observations. Unless `is_done` is True, the token ids of the next generation prompt follow."""
         if not self.use_conversation_multi_turn or not new_obs:
             return list(super().get_obs_ids_from_obs(new_obs, is_done))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TemplateWarning)
+        with warnings.catch_warnings(action="ignore", category=TemplateWarning):
             turn = self._template.prepare_rendered("", **self.generator_cfg.chat_template_kwargs)
             pieces = list(turn.next(f"{_ANSWER}{self.tokenizer.eos_token}", new_obs).appended)
         while is_done and pieces and pieces[-1].message is None:

@@ -88,8 +88,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
             raise ValueError("merge_context_tokens: expected the ids that merge_assistant_tokens returned last")
         start = self._answer.start
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TemplateWarning)
+            with warnings.catch_warnings(action="ignore", category=TemplateWarning):
                 prompt = self._texts.text(runtime_token_ids[:start])
                 turn = self._template.prepare_rendered(prompt, tools=tools, **self.chat_template_kwargs)
                 reader = TokenParser(
@@ -133,8 +132,7 @@ class ToolParser(VerlToolParser):  # type: ignore[misc]
         The arguments of a failed call are its text, which isn't JSON.
         """
         offered = [tool.model_dump(exclude_unset=True, exclude_none=True) for tool in tools or ()]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TemplateWarning)
+        with warnings.catch_warnings(action="ignore", category=TemplateWarning):
             turn = self._template.prepare([_QUESTION], tools=offered or None, **_VARIABLES.get(self.tokenizer, {}))
         reader = TokenParser(turn.parser(policy=self.policy), self.tokenizer)
         reader.feed(responses_ids)

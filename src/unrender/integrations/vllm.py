@@ -365,8 +365,7 @@ class _Parser:
         variables = {name: value for name, value in self._variables.items() if name not in own}
         asked = [{"role": "user", "content": "?"}]
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 turn = self._template(request).prepare(
                     asked, tools=self._offered or None, tool_format="none", chat_template_kwargs=variables
                 )

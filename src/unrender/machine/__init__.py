@@ -225,7 +225,6 @@ class CallIds(Resumable):
 
 
 UnknownTools = Literal["content", "call"]
-CallsInReasoning = Literal["rescue", "ignore"]
 CallRelease = Literal["complete", "streamed"]
 UndeclaredReasoning = Literal["read", "content"]
 FailedCalls = Literal["auto", "apart", "content", "call"]
@@ -250,10 +249,6 @@ class Policy:
     """Treatment of calls of tools that weren't offered. With "content", the text of the call is content, and a `Malformed` event is
     emitted. With "call", the call is returned with `offered=False`, unless it's in another format's syntax, where the text may be HTML or
     JSON.
-    """
-    calls_in_reasoning: CallsInReasoning = "rescue"
-    """Treatment of calls inside unclosed reasoning. With "rescue", a call is buffered, and counts if only end markers follow. With
-    "ignore", a call is part of the reasoning.
     """
     tool_calls: CallRelease = "complete"
     """The time at which calls are sent. With "complete", a call is sent once it's complete. With "streamed", a call is sent while it's

@@ -175,8 +175,7 @@ def is_quoted(machine: Machine, frame: Frame) -> bool:
         return frame.quotation is not None
     (before, thought), call = _text_before(machine, frame), machine.since(frame.at)
     cut = len(before) >= MAX_CONTEXT
-    lead = call[: len(call) - len(call.lstrip())]
-    found = opened(before, cut=cut, anchored=frame.anchored and not thought, lead=lead)
+    found = opened(before, cut=cut, anchored=frame.anchored and not thought, call=call)
     frame.quotation = going_on(found) if thought and found else found
     if frame.quotation is None:
         frame.hub = -1

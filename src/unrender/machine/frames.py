@@ -277,6 +277,8 @@ class CallState(Resumable):
     """Start of the current value, if the value can be interpreted only after its end."""
     start: int = 0
     """Start of the call, including its start markers, as an index in the output."""
+    before: str = ""
+    """Name of an argument directly before the call."""
     separated: int = 0
     """Number of arguments before the latest separator."""
     closed: bool = False

@@ -148,10 +148,6 @@ class Attempt:
         # Buffer calls inside reasoning. In "<think>I could <call>…</call>, but no</think>", the text after the call shows that it isn't
         # meant to run.
         holds = self.sealed >= 0
-        if holds and machine.policy.calls_in_reasoning == "ignore":
-            # No target was tried, so only the marker itself is text.
-            machine.failed_at = machine.at
-            return machine.go_to(self.otherwise)
         frame = machine.way_back(self.targets[1:], machine.pc)
         if self.on_line and not begins_line(machine, frame):
             machine.frames.pop()

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 from unrender.limits import MAX_BLANK, MAX_FEW, MAX_WORDS
+from unrender.machine.shown_lines import closing_lines, quoted_start, shows_text
 from unrender.values.finder import SPACE, Finder, end_of
 
 _PAIRS = {
@@ -45,24 +46,6 @@ _RUN = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)(.*)$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^ {0,3}(?:[-*+] +)?>[ \t]")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s*")
-_PREFIX = re.compile(
-    r"(?:[ ]{2,}|[ ]*\t)[ \t]*|[ \t]*[^\w\s<\[({`\"']{1,8}[ \t]+|[ \t]*\d{1,9}(?:[.):]|[ \t]*\|)?[ \t]+"
-)
-"""Matches the start of a line of shown text: an indentation, a comment sign as in `// <call>`, a bullet or a number."""
-_RUN_OF_ONE = re.compile(r"([^\w\s])\1{2,}\Z")
-_PAIR = re.compile(r"[/(\[{<][^\w\s]{1,8}\Z")
-_MIRRORED = str.maketrans("[({<", "])}>")
-_BEGIN = re.compile(r"(\W*)begin", re.IGNORECASE)
-_WORD = re.compile(r"([^\w\s<>\[\](){}]{1,2})([a-z]{2,32})\b")
-_LABEL = re.compile(r"^(\w{1,32}:)(?= |$)", re.MULTILINE)
-_OPENS = (
-    (re.compile(r"<<[-~]?\s*['\"]?(\w+)['\"]?\s*\Z"), ("{}",)),
-    (re.compile(r"\{%-?\s*(\w+)"), ("{{% end{}", "{{%- end{}")),
-    (re.compile(r"\[(?!\w*(?i:calls?)\b)(\w+)[^\[\]]*\]\Z"), ("[/{}",)),
-    (re.compile(r"(<!\[CDATA\[)\Z"), ("]]",)),
-    (re.compile(r"(\S{0,64}\$ |>>> )"), ("{}",)),
-)
-"""Lines that open a block, each with the starts of the lines that close it: `cat <<EOF`, `{% raw %}`, `[code]`, and a prompt of a shell."""
 _BRACKET = re.compile(r"[\[\]{}]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,63})(?:\s[^<>]{0,256})?(/?)>")
 _CALLS = re.compile(r"calls?$", re.IGNORECASE)
@@ -93,6 +76,10 @@ class Quotation:
     """True if the call is inside a sentence. The call is quoted if the sentence continues."""
     line: bool = False
     """True if any text after the call on the same line shows that the call is quoted."""
+    start: str = ""
+    """The start of the call's line. Another line that starts like this shows that the call is quoted, unless a call follows there too."""
+    first: str = ""
+    """The first character of the call."""
     any_text: bool = False
     """True if any text after the call shows that the call is quoted. For example, the call is in a comment, or in a code block that
     contains other text.
@@ -115,7 +102,7 @@ class Quotation:
             return True
         after = end_of(SPACE, text, at, at + MAX_BLANK)
         broken = "\n" in text[at:after]
-        if after - at == MAX_BLANK or (broken and not self.spans_lines):
+        if after - at == MAX_BLANK or (broken and not (self.spans_lines or self.start)):
             return False
         if (ended := _at_end(text, after, ends, final)) is not False:
             return None if ended is None else False
@@ -125,7 +112,10 @@ class Quotation:
         marked = False if fenced else _marked((*self.closers, *self.apart), text, after, final)
         if fenced or marked:
             return True
-        if fenced is None or marked is None:
+        repeated = self._repeated(text, after, final) if broken and self.start else False
+        if repeated:
+            return True
+        if fenced is None or marked is None or repeated is None:
             return None
         if broken or self.line or not self.sentence:
             return not broken and self.line
@@ -139,6 +129,13 @@ class Quotation:
             or (bool(self.fence) and any(run.group(1).startswith(self.fence) for run in _FENCE.finditer(value)))
             or (self.any_text and ("-->" in value or _FENCE.search(value) is not None))
         )
+
+    def _repeated(self, text: str, at: int, final: bool) -> bool | None:
+        """Return whether the line at `at` starts like the call's line, and no other call follows. Return None if more text is needed."""
+        begin = text[at : at + len(self.start) + 1]
+        if len(begin) <= len(self.start) and not final:
+            return None if self.start.startswith(begin) else False
+        return begin.startswith(self.start) and begin[len(self.start) :] != self.first
 
     def _fenced(self, text: str, at: int, ends: Finder, final: bool) -> bool | None:
         """Return whether the fence is closed at `at`. Return None if more text is needed."""
@@ -187,11 +184,11 @@ def _goes_on(text: str, at: int) -> bool:
     return bool(found) and (not text[at].isalpha() or text[at].islower())
 
 
-def opened(before: str, *, cut: bool, anchored: bool = False, lead: str = "") -> Quotation | None:
+def opened(before: str, *, cut: bool, anchored: bool = False, call: str = "") -> Quotation | None:
     r"""Return the open quotation at the end of the text `before` a call. Return None if there is none.
 
     `cut` is True if `before` lacks the start of the text. If `anchored` is True, an open bracket before the call counts as a quotation.
-    `lead` is the format's own whitespace before the call.
+    `call` is the text of the call as far as it is known, with the whitespace that was read before its first marker.
 
     >>> opened("Write `", cut=False).closers
     ('`',)
@@ -199,61 +196,48 @@ def opened(before: str, *, cut: bool, anchored: bool = False, lead: str = "") ->
     '```'
     >>> opened("Let me look.\n\n", cut=False) is None
     True
-    >>> opened("The diff:\n+", cut=False, lead=" ").any_text
+    >>> opened("The diff:\n+", cut=False, call=" <call>").any_text
     True
+    >>> opened("Log:\n[log] ", cut=False, call="<call>").start
+    '[log] '
     """
+    lead = call[: len(call) - len(call.lstrip())]
     before += lead
     shown = before.rstrip()
     if not shown:
         return None
     line = before[before.rfind("\n") + 1 :]
-    # The format's own whitespace before the call is no indentation.
-    prefixed = line != lead[lead.rfind("\n") + 1 :] and _PREFIX.fullmatch(line) is not None
-    at_start = not cut or len(line) < len(before)
+    above = before[: len(before) - len(line)]
+    at_start = not cut or above != ""
     if at_start and _QUOTED_LINE.match(line):
-        above = before[: len(before) - len(line)].strip()
-        return Quotation(certain=cut or bool(above), any_text=True)
+        return Quotation(certain=cut or above.strip() != "", any_text=True)
     if anchored and _in_brackets(before):
         return Quotation(certain=True)
+    in_line = bool(line.strip())
+    sentence = in_line and _is_unfinished(line)
+    start = quoted_start(line, sentence=sentence) if at_start else ""
     fence, alone, inside = _fence_before(before, cut)
     marks = () if fence else _marks(shown)
-    closers = (*marks, *_tags(before), *(() if fence else _closing_lines(shown)))
+    closers = (*marks, *_tags(before), *(() if fence else closing_lines(before)))
     apart = () if fence or marks or cut else _marks_above(shown)
     # A fence that isn't closed shows the call, too, if text follows the call.
-    any_text = inside or prefixed or bool(fence and not alone) or before.rfind("<!--") > before.rfind("-->")
-    in_line = bool(line.strip())
-    sentence = (
-        in_line and not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
-    )
+    any_text = inside or bool(fence and not alone) or before.rfind("<!--") > before.rfind("-->")
+    any_text = any_text or (at_start and shows_text(above, line, lead, start))
     # A bare call may directly follow a complete sentence, as in `I look.{"name": …}`. Elsewhere on a line, the call may be quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
-    if not (fence or closers or apart or any_text or sentence or bare):
+    if not (fence or closers or apart or any_text or sentence or bare or start):
         return None
     return Quotation(
-        closers=closers, apart=apart, fence=fence, alone=alone, sentence=sentence, line=bare, any_text=any_text
+        closers=closers,
+        apart=apart,
+        fence=fence,
+        alone=alone,
+        sentence=sentence,
+        line=bare,
+        start=start,
+        first=call[len(lead) : len(lead) + 1],
+        any_text=any_text,
     )
-
-
-def _closing_lines(shown: str) -> tuple[str, ...]:
-    r"""Return the starts of lines that close a block which the last line of `shown` opens.
-
-    >>> [_closing_lines(line) for line in ("cat <<EOF", "----", "/*", "\\begin{verbatim}", "#if 0", "I look.")]
-    [('EOF',), ('----',), ('*/',), ('\\end',), ('#endif',), ()]
-    """
-    line = shown[shown.rfind("\n") + 1 :].strip()
-    found = [text.format(opens[1]) for pattern, texts in _OPENS if (opens := pattern.search(line)) for text in texts]
-    if run := _RUN_OF_ONE.search(line):
-        found.append(run[0])
-    if pair := _PAIR.search(line):
-        # `/**` is closed by `*/`, and `{{!--` by `--}}`.
-        found += (signs[::-1].translate(_MIRRORED) for signs in {pair[0][:2], pair[0][-2:]})
-    if begin := _BEGIN.match(line):
-        found.append(begin[1] + ("END" if begin[0].isupper() else "end"))
-    elif word := _WORD.match(line):
-        found.append(f"{word[1]}end{word[2]}")
-    if _LABEL.match(line):  # In a transcript, another turn follows, as in "User: … Assistant: <call> User: …".
-        found += dict.fromkeys(_LABEL.findall(shown))
-    return tuple(found)
 
 
 def is_mentioned(before: str, text: str, at: int, *, final: bool, opened: bool = False) -> bool | None:
@@ -284,11 +268,14 @@ def is_mentioned(before: str, text: str, at: int, *, final: bool, opened: bool =
         if not final and any(closer.startswith(text[after:]) for closer in closers):
             return None
     apart = line[-1:].isspace() or opened
-    unfinished = (
-        bool(shown) and shown.rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS and not _BULLET.fullmatch(line)
-    )
+    unfinished = bool(shown) and _is_unfinished(line)
     goes_on = text[after] in _PUNCTUATION if after == at else _goes_on(text, after)
     return apart and unfinished and goes_on
+
+
+def _is_unfinished(line: str) -> bool:
+    """Return whether `line` ends inside a sentence."""
+    return not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
 
 
 def going_on(found: Quotation) -> Quotation | None:

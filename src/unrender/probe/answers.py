@@ -64,6 +64,8 @@ UNDO: Mapping[str, Callable[[str], str]] = {
     "URL escapes": urllib.parse.unquote,
     "tokens of the vocabulary instead of their text": lambda text: text.translate(_TOKEN_TEXT),
     "each part twice": _once,
+    "no-break spaces": lambda text: text.replace("\u00a0", " "),
+    "spaces between tokens": lambda text: re.sub(r" (?=\W)|(?<=\W) ", "", text),
 }
 """Changes that a server may make to an answer, each with the function that undoes the change."""
 

@@ -6,7 +6,6 @@ An answer that a cause of the server explains isn't held against the model.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from unrender.probe.server_causes import (
     cut_short,
     is_missing,
     of_kind,
+    parsed,
     quoted,
     tokens_of,
     wanting,
@@ -46,8 +46,14 @@ class Cause:
 
 def find_causes(found: Evidence) -> tuple[Cause, ...]:
     """Return the causes that the evidence shows, worst first."""
-    shown = ((entry, FINDERS[entry["name"]](found)) for entry in table())
-    return tuple(Cause(**entry, evidence=evidence) for entry, evidence in shown if evidence)
+    known: dict[str, str] = {}
+
+    def evidence(name: str) -> str:
+        if name not in known:
+            known[name] = "" if any(map(evidence, UNLESS.get(name, ()))) else FINDERS[name](found)
+        return known[name]
+
+    return tuple(Cause(**entry, evidence=evidence(entry["name"])) for entry in table() if evidence(entry["name"]))
 
 
 @cache
@@ -62,8 +68,6 @@ def table() -> Sequence[Mapping[str, str]]:
 
 
 def _other_syntax(found: Evidence) -> str:
-    if SERVER_CAUSES["special-tokens-stripped"](found):
-        return ""
     calling = wanting(found)
     other = of_kind(calling, "other")
     if len(other) < FEW or len(other) < len(calling) * SHARE / 2:
@@ -88,12 +92,7 @@ def _broken_calls(found: Evidence) -> str:
         for answer in of_kind(calling, "broken")
         if answer not in cut and "reasoning-not-closed" not in answer.hints
     ]
-    if (
-        len(broken) < FEW
-        or SERVER_CAUSES["special-tokens-stripped"](found)
-        or SERVER_CAUSES["text-altered"](found)
-        or SERVER_CAUSES["token-limit"](found)
-    ):
+    if len(broken) < FEW:
         return ""
     return f"{count_of(broken, calling)}: {broken[0].detail}{_under_grammar(found)}{_speeds(found)}"
 
@@ -130,14 +129,7 @@ def _own_parser(found: Evidence) -> str:
 
 
 def _made(served: Served) -> list[tuple[str, Any]]:
-    return [(name, _parsed(text)) for name, text in served.calls]
-
-
-def _parsed(text: Any) -> Any:
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return text
+    return [(name, parsed(text)) for name, text in served.calls]
 
 
 def _breaks_with_tools(found: Evidence) -> str:
@@ -165,12 +157,7 @@ def _calls_missing(found: Evidence) -> str:
     ended = [
         answer for answer in silent if answer not in cut_short(found) and "reasoning-not-closed" not in answer.hints
     ]
-    explained = (
-        SERVER_CAUSES["text-altered"](found)
-        or SERVER_CAUSES["special-tokens-stripped"](found)
-        or SERVER_CAUSES["token-limit"](found)
-    )
-    return count_of(ended, calling) if len(ended) > max(FEW, len(calling) * SHARE) and not explained else ""
+    return count_of(ended, calling) if len(ended) > max(FEW, len(calling) * SHARE) else ""
 
 
 def _calls_uninvited(found: Evidence) -> str:
@@ -190,7 +177,7 @@ def _single_calls(found: Evidence) -> str:
 def _calls_wrong(found: Evidence) -> str:
     called = [answer for answer in wanting(found) if answer.calls and not answer.altered]
     wrong = [answer for answer in called if not answer.right and len(answer.calls) >= len(answer.task.wanted)]
-    if len(wrong) <= max(FEW, len(called) * SHARE) or SERVER_CAUSES["stale-answers"](found):
+    if len(wrong) <= max(FEW, len(called) * SHARE):
         return ""
     call = wrong[0].calls[0]
     return f"{count_of(wrong, called)}, e.g. {quoted(f'{call.name}({call.arguments_json})')} for {wrong[0].task.messages[0]['content']!r}"
@@ -229,6 +216,22 @@ def _unsteady(found: Evidence) -> str:
     )
 
 
+_TEXT = ("special-tokens-stripped", "text-altered", "token-limit")
+UNLESS: Mapping[str, Sequence[str]] = {
+    "context-too-short": ("stale-answers",),
+    "prompt-changed": ("stale-answers", "context-too-short"),
+    "begin-token-doubled": ("stale-answers",),
+    "other-template": ("stale-answers", "begin-token-doubled"),
+    "text-removed": ("special-tokens-stripped",),
+    "token-limit": ("context-too-short",),
+    "foreign-template": ("token-limit",),
+    "runs-on": ("token-limit", "foreign-template"),
+    "other-syntax": ("special-tokens-stripped",),
+    "broken-calls": _TEXT,
+    "calls-missing": _TEXT,
+    "calls-wrong": ("stale-answers",),
+}
+"""Causes that explain another cause, by the other's name, which isn't reported then."""
 FINDERS: Mapping[str, Callable[[Evidence], str]] = {
     **SERVER_CAUSES,
     "other-syntax": _other_syntax,
@@ -247,19 +250,16 @@ FINDERS: Mapping[str, Callable[[Evidence], str]] = {
 """The function for each cause, by name."""
 
 
+_PARTS = {"one": "one call", "several": "several calls", "result": "after a result", "none": "no call"}
+
+
 def parts(found: Evidence) -> Iterator[tuple[str, int, dict[str, int]]]:
     """Yield the number of answers of each kind, by part of the tasks: a name, all answers, and the answers by kind and "right"."""
     groups: dict[str, list[Answer]] = {}
     for answer in found.answers:
-        groups.setdefault(f"{answer.task.count} tools", []).append(answer)
-        groups.setdefault(
-            {"one": "one call", "several": "several calls", "result": "after a result", "none": "no call"}[
-                answer.task.wish
-            ],
-            [],
-        ).append(answer)
-        if answer.task.variables:
-            groups.setdefault("without thinking", []).append(answer)
+        off = ["without thinking"] if answer.task.variables else []
+        for name in (f"{answer.task.count} tools", _PARTS[answer.task.wish], *off):
+            groups.setdefault(name, []).append(answer)
     for name, answers in groups.items():
         counted = Counter(str(answer.kind) for answer in answers)
         yield name, len(answers), {**counted, "right": sum(answer.right for answer in answers)}

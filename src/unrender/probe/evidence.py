@@ -1,7 +1,7 @@
 """Asks an engine for everything that the causes need: its prompts, its treatment of text and grammars, and its answers to the tasks.
 
-Strategy: what the server does is asked first, with a few tokens each. Then the model gets the tasks, those of all numbers of tools in turn,
-until the time is up. If the template has no tools, each declared format is tried first, and the best one is used.
+Strategy: what the server does is asked first, with a few tokens each. Then the model gets the tasks, with all numbers of tools in each half
+of the time, until the time is up. If the template has no tools, each declared format is tried first, and the best one is used.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ FREE = Task(
 _SAMPLE, _REPEATS = 24, 5
 """Tokens of the answers that are compared with each other, and their number."""
 _WORDS = ("spaces", "quick", "foxes")
-_SPOKEN = 'Zürich — "<b>x</b> & y"\n  two  spaces, 12 quick foxes'
+_SPOKEN = 'Zürich — "<b>x</b> & &lt; y" 🌊\n  two  spaces, 12 quick foxes'
 """Text that careless servers change. No model writes these words by itself."""
 _SHORT = 4
 """Maximum number of tokens in a prompt of one short word."""
 _ABSENT = (404, 405, 501)
 """HTTP status of a path that an engine doesn't have."""
-_TRIED, _BOUND = 4, 6
-"""Number of tasks for each tool format, and under a grammar."""
+_TRIED = 4
+"""Number of tasks for each tool format."""
+_BOUND = ("weather", "numbers")
+"""Tasks that are repeated under a grammar, with all numbers of tools. The engine has their prompts in its cache."""
 _TRIAL = 96
 """Maximum number of tokens of an answer in a tool format that is tried. A call has half as many."""
 
@@ -85,6 +87,8 @@ class Evidence:
     """True if the engine adds a BOS token to a prompt that has one."""
     forced: tuple[str, str] | None = None
     """A text that a grammar enforced, and the text that arrived."""
+    end_tokens: int | None = None
+    """Number of tokens in the template's special token at the end of a turn. None if unknown, or if the end is no special token."""
     touched: str = ""
     """Evidence that an engine without a tokenizer changes prompts."""
     repeats: Sequence[Answer] = ()
@@ -111,28 +115,31 @@ async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, tol
         found.tool_format = await _best_format(engine, found, begun + seconds / 3)
     planned = _planned(template)
     own: dict[str, Any] = {} if found.tool_format == "auto" else {"tool_format": found.tool_format}
+    binds = engine.capabilities.dialect and found.grammar is not False
     for done, task in enumerate(planned):
-        if time.monotonic() - begun > seconds * 0.8:
+        if time.monotonic() - begun > seconds * 0.9:
             found.skipped = len(planned) - done
             break
         found.answers.append(await ask(engine, template, task, **own))
+        if binds and task.name in _BOUND and not task.variables:
+            found.bound.append(await ask(engine, template, task, bound=True, **own))
         told(done + 1, len(planned))
     called = [answer for answer in found.answers if answer.task.wanted]
-    await _bound(engine, found, [answer.task for answer in called[:_BOUND]], begun + seconds * 0.9, own)
     if isinstance(engine, HttpEngine) and found.tool_format == "auto":
         # Of each task, the request with the fewest tools is the quickest.
-        clear = {answer.task.name: answer for answer in reversed(called) if answer.calls and not answer.task.variables}
+        quickest_last = sorted(called, key=lambda answer: -answer.task.count)
+        clear = {answer.task.name: answer for answer in quickest_last if answer.calls and not answer.task.variables}
         await _served(engine, found, [*clear.values()] or called[:2], begun + seconds)
     found.seconds = time.monotonic() - begun
     return found
 
 
 def _planned(template: ChatTemplate) -> list[Task]:
-    """Return all tasks, so that each part of the list has all numbers of tools."""
-    asked = [(at // 4, count, task) for count in COUNTS for at, task in enumerate(tasks_with(count))]
+    """Return all tasks in two halves, first with more and more tools, then with fewer. So an engine with a cache reads each tool once."""
+    asked = [(at % 2, count, task) for count in COUNTS for at, task in enumerate(tasks_with(count))]
     if switch := thinking_switch(template):
-        asked += [(2, 5, task) for task in tasks_with(5, switch)]
-    return [task for _, _, task in sorted(asked, key=lambda it: it[:2])]
+        asked += [(1, 5, task) for task in tasks_with(5, switch)]
+    return [task for _, _, task in sorted(asked, key=lambda it: (it[0], -it[1] if it[0] else it[1]))]
 
 
 def thinking_switch(template: ChatTemplate) -> Mapping[str, Any]:
@@ -159,7 +166,8 @@ async def _server(engine: Backend, found: Evidence) -> None:
         found.renderings = [it async for it in _renderings(engine, template)]
     await try_engine(TurnFactory(template=template), engine, tried)
     found.grammar, found.doubled = tried.grammar, tried.adds_bos
-    turn = prepared(template, FREE)
+    turn, end = prepared(template, FREE), template.format.turn.end.strip()
+    found.end_tokens = await engine.count(end) if end in template.format.preserved_tokens else None
     again = [await generated(engine, FREE, turn, limit=_SAMPLE) for _ in range(_REPEATS)]
     found.repeats = [answer for answer in again if not answer.error]
     found.touched = await _touched(engine, turn)
@@ -270,12 +278,6 @@ def format_rank(answers: Iterable[Answer]) -> tuple[int, int]:
     """Return a sort key of a tool format: the right answers, and then those with calls in this format."""
     answers = list(answers)
     return sum(answer.right for answer in answers), sum(answer.kind == "own" for answer in answers)
-
-
-async def _bound(engine: Backend, found: Evidence, asked: Sequence[Task], until: float, own: Mapping[str, Any]) -> None:
-    for task in asked if engine.capabilities.dialect and found.grammar is not False else ():
-        if time.monotonic() < until:
-            found.bound.append(await ask(engine, found.template, task, bound=True, **own))
 
 
 async def _served(engine: HttpEngine, found: Evidence, clear: Sequence[Answer], until: float) -> None:

@@ -5,12 +5,14 @@ Rules: each function returns the evidence for one cause, or "". A difference cou
 
 from __future__ import annotations
 
+import json
 import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from os.path import commonprefix
+from typing import Any
 
 from unrender.probe.answers import Answer, Kind
 from unrender.probe.evidence import Evidence
@@ -50,6 +52,14 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
+def parsed(text: Any) -> Any:
+    """Return the value of a JSON text, and anything else unchanged."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return text
+
+
 # Prompts.
 
 
@@ -77,8 +87,6 @@ def _context_too_short(found: Evidence) -> str:
         counts = sorted({answer.task.count for answer in refused})
         size = f" of {found.context} tokens" if found.context else ""
         return f"requests with {_listed(counts)} tools don't fit into the context{size}: {quoted(refused[0].error)}"
-    if _stale_answers(found):
-        return ""
     cut = [answer for answer in found.answers if _lost(answer) > FEW]
     whole = [answer for answer in found.answers if _read(answer) and abs(_lost(answer)) <= FEW]
     # Only long prompts are cut, so every prompt that is read completely is shorter than what is read of them.
@@ -119,23 +127,22 @@ def _lost(answer: Answer) -> int:
 
 
 def _prompt_changed(found: Evidence) -> str:
-    if found.touched and not _stale_answers(found):
+    if found.touched:
         return found.touched
     known = [answer for answer in found.answers if _sent(answer) and _read(answer)]
     odd = [answer for answer in known if abs(_lost(answer)) > FEW]
     # An engine that adds a begin-of-text token which the template lacks reads one token more in each prompt.
     if len(known) > _MANY and min(map(_lost, known)) > 0:
         odd = known
-    if len(odd) < FEW or _stale_answers(found) or _context_too_short(found):
-        return ""
-    return f"in {count_of(odd, found.answers)}, e.g. {_read(odd[0])} tokens instead of {_sent(odd[0])}"
+    example = f", e.g. {_read(odd[0])} tokens instead of {_sent(odd[0])}" if odd else ""
+    return f"in {count_of(odd, found.answers, example)}" if len(odd) >= FEW else ""
 
 
 def _begin_token_doubled(found: Evidence) -> str:
     if found.doubled:
         return "the engine counts one token more than the prompt has, although the prompt begins with the token"
     bos, shifts = found.template._with_tools.bos_token, _shifts(found)
-    if not bos or _stale_answers(found):
+    if not bos:
         return ""
     if found.renderings and all(it.theirs == bos + it.ours for it in found.renderings):
         return f"the server's own prompt begins with {quoted(found.renderings[0].theirs or '')} after the token"
@@ -157,8 +164,6 @@ def _shifts(found: Evidence) -> list[int]:
 
 def _other_template(found: Evidence) -> str:
     shifts = {*_shifts(found)}
-    if _stale_answers(found) or _begin_token_doubled(found):
-        return ""
     shown = [it for it in found.renderings if it.theirs is not None]
     differing = [it for it in shown if it.theirs != it.ours]
     if differing:
@@ -191,7 +196,7 @@ def _stale_answers(found: Evidence) -> str:
         new for old, new in pairwise(found.answers)
         if old.task.wanted and old.task.name != new.task.name and old.task.right(new.calls) and not new.right
     ]  # fmt: skip
-    if len(late) > max(_MANY, len(found.answers) / 3):
+    if len(late) > max(2 * FEW, len(found.answers) / 10):
         return f"{count_of(late, found.answers)} have the calls of the request before"
     for count in COUNTS:
         answers = [it for it in found.answers if it.task.count == count and it.text.strip() and not is_missing(it)]
@@ -216,9 +221,18 @@ def _special_tokens_stripped(found: Evidence) -> str:
     bare = [answer for answer in wanting(found) if "special-tokens-stripped" in answer.hints]
     gone = [answer for answer in bare if (answer.unseen or 0) >= FEW]
     if len(gone) < FEW or len(gone) * 2 < len(bare) or len(bare) * 2 < len(wanting(found)):
-        return ""
+        return _reasoning_stripped(found)
     more = f", and the engine generated {_median(gone)} more tokens than their text has"
     return count_of(bare, wanting(found), f" lack the markers of calls{more}")
+
+
+def _reasoning_stripped(found: Evidence) -> str:
+    """Compare the missing tokens of answers with and without thinking. A stop string is missing in both."""
+    end, known = found.template.format.reasoning.end, [answer for answer in found.answers if answer.unseen is not None]
+    on, off = ([it.unseen or 0 for it in known if _may_think(it) is thinks] for thinks in (True, False))
+    if len(on) <= _MANY or len(off) <= FEW or min(on) < max(off) + FEW or any(end in answer.text for answer in known):
+        return ""
+    return f"no answer has {end.strip()!r}, and with thinking, at least {min(on)} generated tokens are missing, otherwise at most {max(off)}"
 
 
 def _without(text: str, tokens: Iterable[str]) -> str:
@@ -243,9 +257,13 @@ def is_missing(answer: Answer) -> bool:
 
 def _text_removed(found: Evidence) -> str:
     gone = list(filter(is_missing, found.answers))
-    if len(gone) < FEW or _special_tokens_stripped(found) or _changed(found):
+    if len(gone) < FEW or _changed(found):
         return ""
     return f"in {count_of(gone, found.answers)}, {_median(gone)} generated tokens (median) aren't in the text"
+
+
+def _may_think(answer: Answer) -> bool:
+    return answer.turn.thinking is not False and bool(answer.turn.format.reasoning.end)
 
 
 def cut_short(found: Evidence) -> list[Answer]:
@@ -288,10 +306,16 @@ def _token_limit(found: Evidence) -> str:
     over = [answer for answer in (*found.answers, *found.repeats) if tokens_of(answer) > answer.limit + FEW]
     if len(over) >= FEW:
         return f"{len(over)} answers have up to {max(map(tokens_of, over))} tokens; the request allowed {over[0].limit}"
-    if len(short) < FEW or _context_too_short(found):
+    if len(short) < FEW:
         return ""
     most = max(map(tokens_of, short))
     return f"{len(short)} answers end after at most {most} tokens; the request allowed {short[0].limit}"
+
+
+def _foreign_template(found: Evidence) -> str:
+    runs, tokens = _runs_on(found), found.end_tokens or 1
+    end = found.template.format.turn.end.strip()
+    return f"the template's end of a turn, {quoted(end)}, is {tokens} tokens; {runs}" if runs and tokens > 1 else ""
 
 
 def _runs_on(found: Evidence) -> str:
@@ -300,7 +324,7 @@ def _runs_on(found: Evidence) -> str:
         return f"{count_of(over, found.answers)}: {over[0].hints['text-after-end']}"
     calling = wanting(found)
     endless = [it for it in calling if it.finish == "length" and "reasoning-not-closed" not in it.hints]
-    if len(endless) <= max(FEW, len(calling) * SHARE) or _token_limit(found):
+    if len(endless) <= max(FEW, len(calling) * SHARE):
         return ""
     return f"{count_of(endless, calling)} reach the limit of {endless[0].limit} tokens, e.g. with {quoted(endless[0].text[-_SHOWN:])}"
 
@@ -344,17 +368,31 @@ def _changed(found: Evidence) -> str:
     return _same_in_all(found)
 
 
+_LACKS: Mapping[str, Callable[[str], bool]] = {
+    "upper-case letter": str.islower,
+    "lower-case letter": str.isupper,
+    "space": lambda text: " " not in text,
+    "digit": lambda text: not any(map(str.isdigit, text)),
+}
+"""Characters that each model writes in some answer, and functions that return whether a text lacks them."""
+
+
 def _same_in_all(found: Evidence) -> str:
     """Return the evidence for a case or for text that all answers share."""
     ended = [it for it in found.answers if _said(it) and it.finish == "stop" and "text-after-end" not in it.hints]
     # Reasoning may always begin with the same words.
-    plain = [it for it in ended if it.turn.thinking is False or not it.turn.format.reasoning.end]
+    plain = [it for it in ended if not _may_think(it)]
     texts = list(map(_said, ended))
     if len(texts) <= _MANY:
         return ""
-    for name, holds in {"upper-case": str.islower, "lower-case": str.isupper}.items():
-        if holds("".join(texts)):
-            return f"none of {len(texts)} answers has a {name} letter"
+    meant = [it for it in ended if any(call["name"] in it.text for call in it.task.wanted)]
+    counted = [it for it in meant if any(map(str.isdigit, str(it.task.wanted)))]
+    for name, holds in _LACKS.items():
+        if holds("".join(texts)) and (name != "digit" or len(counted) > FEW):
+            return f"none of {len(texts)} answers has a {name}"
+    bare = [_said(it) for it in plain if it.kind == "text"]
+    if len(bare) > FEW and all(isinstance(parsed(text), dict) for text in bare):
+        return f"{len(bare)} answers without calls are JSON objects, e.g. {quoted(bare[0])}"
     shared = {
         "end": (commonprefix([text[::-1] for text in texts])[::-1], ended),
         "begin": (commonprefix(list(map(_said, plain))), plain),
@@ -377,11 +415,12 @@ def _grammar_ignored(found: Evidence) -> str:
     rejected = [answer for answer in found.bound if answer.error and not _is_too_long(answer)]
     if len(rejected) >= FEW:
         return f"{count_of(rejected, found.bound)} under a grammar are errors, e.g. {quoted(rejected[0].error)}"
-    called = [it.task for it in of_kind(found.answers, "own", "repaired")]
+    # A grammar that has an effect with fewer tools, or on a model that writes such calls by itself, has to have one here.
+    works, called = of_kind(found.bound, "own"), [it.task for it in of_kind(found.answers, "own", "repaired")]
     free = [
         it
-        for it in found.bound
-        if it.kind in ("other", "silent", "broken") and it.finish == "stop" and it.task in called
+        for it in of_kind(found.bound, "other", "silent", "broken")
+        if it.finish == "stop" and (works or it.task in called)
     ]
     lost = _special_tokens_stripped(found) or _text_altered(found) or _text_removed(found) or _cut_inside_calls(found)
     if len(free) < FEW or lost:
@@ -411,6 +450,7 @@ SERVER_CAUSES: Mapping[str, Callable[[Evidence], str]] = {
     "text-altered": _text_altered,
     "cut-inside-calls": _cut_inside_calls,
     "token-limit": _token_limit,
+    "foreign-template": _foreign_template,
     "runs-on": _runs_on,
     "grammar-ignored": _grammar_ignored,
     "empty-answers": _empty_answers,

@@ -109,6 +109,9 @@ class Doubts:
         starts = (text.find(self.between + name + self.equals) for name in missing)
         if self.equals in text and any(at >= 0 and not leaves_open(text[:at]) for at in starts):
             return True
+        # In `3, =Zed`, the name of the next argument is missing.
+        if not text.startswith(("'", '"')) and self._unnamed.search(text):
+            return True
         # In `Zed), get_timezone=CET`, the bracket after `get_time` is missing.
         if self._argument.search(text) and not is_balanced(text):
             return True
@@ -122,6 +125,11 @@ class Doubts:
         return re.compile(
             rf"{re.escape(self.between.strip())}\s{{0,{MAX_BLANK}}}[^\W\d][\w.-]*{re.escape(self.equals)}"
         )
+
+    @property
+    def _unnamed(self) -> re.Pattern[str]:
+        """Matches an argument without its name."""
+        return re.compile(rf"{re.escape(self.between.strip())}\s{{0,{MAX_BLANK}}}{re.escape(self.equals)}(?!=)")
 
     def leads_on(self, text: str, after: str, missing: Iterable[str]) -> bool:
         """Return whether `text`, a value in a Python-style call, contains the end of its call. `after`, the text after the value, then

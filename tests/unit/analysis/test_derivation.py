@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import corpus
@@ -19,6 +18,7 @@ from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
 
 TEMPLATES = sorted(corpus.TEMPLATES.glob("*.jinja"))
 MOST_RENDERINGS = 80
+each_template = pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 
 
 def source(path: Path) -> str:
@@ -26,28 +26,12 @@ def source(path: Path) -> str:
 
 
 @pytest.mark.few(46)
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+@each_template
 def test_format_is_golden(path):
     """The derived format equals the reviewed one. `scripts/corpus.py` rewrites the reviewed formats."""
     golden = Format.from_json((corpus.GOLDEN / f"{path.stem}.json").read_text(encoding="utf-8"))
 
     assert corpus.derived_format(path) == golden
-
-
-@pytest.mark.few(8)
-@pytest.mark.slow
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_format_does_not_depend_on_tokens_or_dates(path):
-    """BOS, EOS and the clock don't change the format, even if EOS equals one of the template's own markers."""
-    plain = template_of(source(path), bos_token="<s>", eos_token="</s>")
-    odd = template_of(
-        source(path),
-        bos_token="<|user|>",
-        eos_token="<|end|>",
-        clock=lambda: datetime(1999, 12, 31, tzinfo=UTC),
-    )
-
-    assert analyze(plain) == analyze(odd)
 
 
 AMBIGUOUS = {"call-words": "a call with texts: "}
@@ -56,22 +40,15 @@ AMBIGUOUS = {"call-words": "a call with texts: "}
 
 @pytest.mark.few(8)
 @pytest.mark.slow
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+@each_template
 def test_no_needle_is_left(path):
-    """No marker contains a piece of a probe, and no rendered text is left unexplained."""
+    """No marker contains a piece of a probe, no rendered text is left unexplained, and the number of renderings is bounded."""
     analysis = analyze(template_of(source(path)))
 
     assert not carries_needle(analysis.format.to_json())
     unexplained = [text for text in analysis.diagnostics if text != "tool calls are not rendered"]
     assert [text for text in unexplained if not text.startswith(AMBIGUOUS.get(path.stem, "\n"))] == []
-
-
-@pytest.mark.few(8)
-@pytest.mark.slow
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_probes_are_few(path):
-    """The number of renderings is bounded."""
-    assert analyze(template_of(source(path))).renderings <= MOST_RENDERINGS
+    assert analysis.renderings <= MOST_RENDERINGS
 
 
 OTHER_WORDS = {
@@ -93,7 +70,7 @@ OTHER_WORDS["NEEDLES"] = (BOS, EOS, *(word for word in _OTHER_TEXTS if isinstanc
 
 @pytest.mark.few(8)
 @pytest.mark.slow
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+@each_template
 def test_format_does_not_depend_on_needles(path, monkeypatch):
     """The format doesn't change with other words for questions, answers, tools, keys, ids and values."""
     template = template_of(source(path))
@@ -106,23 +83,13 @@ def test_format_does_not_depend_on_needles(path, monkeypatch):
     assert analyze(template).format == before
 
 
-@pytest.mark.slow
 def test_every_mode_is_met():
-    """The test templates cover all modes of reasoning, content and calls."""
-    formats = [corpus.derived_format(path) for path in TEMPLATES]
+    """The reviewed formats cover all modes of reasoning, content and calls."""
+    formats = [Format.from_json(path.read_text(encoding="utf-8")) for path in corpus.GOLDEN.glob("*.json")]
 
     assert {format.reasoning.mode for format in formats} == set(ReasoningMode)
     assert {format.content.mode for format in formats} == set(ContentMode)
     assert {format.tools.mode for format in formats} == set(ToolMode)
-
-
-@pytest.mark.parametrize("text", ["", "hello", "{{ raise_exception('no') }}", "{{ nothing.at.all }}"])
-def test_template_without_messages_is_analysed(text):
-    """A template that renders nothing, or no messages, has a plain format and a diagnostic."""
-    analysis = analyze(template_of(text))
-
-    assert analysis.format.tools.mode is ToolMode.NONE
-    assert analysis.diagnostics
 
 
 def test_a_defect_of_analysis_is_a_diagnostic(monkeypatch):
@@ -172,26 +139,3 @@ def test_odd_templates_are_analysed(pieces, tail):
 
     assert not carries_needle(analysis.format.to_json())
     assert Format.from_json(analysis.format.to_json()) == analysis.format
-
-
-def test_what_is_given_up_is_said_first():
-    """The first diagnostics name the parts that can't be parsed, such as a number of arguments in the opening marker."""
-    text = (
-        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
-        "<c n={{ c.function.arguments | length }}>{{ c.function.name }} {{ c.function.arguments | tojson }}</c>{% endfor %}"
-        "</>{% endfor %}"
-    )
-
-    analysis = analyze(template_of(text))
-
-    assert analysis.given_up[-1].startswith("three calls: what the template writes is not read back")
-    assert analysis.diagnostics[: len(analysis.given_up)] == analysis.given_up
-
-
-@pytest.mark.parametrize("word", ["plain", "final"])
-def test_names_of_modes_are_not_markers(word):
-    """Text that begins every prompt but no answer is a header, even if it spells a mode of the format."""
-    asking = f"{{% if add_generation_prompt %}}<bot>{word}|{{% endif %}}"
-    text = "{% for m in messages %}<{{ 'bot' if m.role == 'assistant' else m.role }}>{{ m.content }}</>{% endfor %}"
-
-    assert analyze(template_of(text + asking)).format.turn.headers == ("<bot>", f"<bot>{word}|")

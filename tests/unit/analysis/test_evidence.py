@@ -5,30 +5,12 @@ from __future__ import annotations
 from operator import attrgetter
 
 import pytest
-from cases import beside
+from cases import beside, case_rows, cases
 
 from unrender import ChatTemplate
 from unrender.analysis import Analysis, Evidence, Shown
 
 SOURCE = beside(__file__, "source.jinja")
-SIDES = {
-    ("", "turn.headers"): ("the generation prompt", "an answer of content, with its header"),
-    ("R1", "reasoning"): ("content", "reasoning and content"),
-    ("R2", "turn.prefill"): ("the generation prompt", "the generation prompt with thinking off"),
-    ("R3", "reasoning.mode"): ("reasoning and content", "reasoning and a call"),
-    ("C1", "content"): ("content", "reasoning and content"),
-    ("C1", "content_with_calls"): ("content", "content and a call"),
-    ("T1", "tools.mode"): ("content", "a call"),
-    ("T2", "tools.call_start"): ("a call", "two calls"),
-    ("T3", "tools.function"): ("a call", "a call of another function"),
-    ("T4", "tools.arguments.codec"): ("a call", "a call with values of several types"),
-    ("T5", "tools.arguments.separator"): ("a call", "a call with two arguments"),
-    ("T6", "tools.arguments.when_empty"): ("a call", "a call without arguments"),
-    ("T7", "tools.call_id"): ("a call", "a call with another id"),
-    ("A1", "tools.arguments.entry"): ("a call", "a call with another argument"),
-    ("A2", "tools.arguments.entry"): ("a call", "a call with another value"),
-    ("A3", "tools.arguments.codec"): ("a call", "a call with the same digits as a string"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +18,22 @@ def analysis() -> Analysis:
     return ChatTemplate.from_string(SOURCE).analysis
 
 
-def test_each_comparison_has_its_two_texts(analysis):
-    """Every comparison has two different texts, a finding, and a part that can be looked up in the format."""
-    shown = analysis.evidence
+@cases
+def test_a_comparison_has_its_two_texts(analysis, comparison, part, left, right):
+    """A comparison has two different texts, and a finding."""
+    item = {(item.comparison, item.part): item for item in analysis.evidence}[comparison, part]
 
-    assert {(item.comparison, item.part): (item.left.what, item.right.what) for item in shown} == SIDES
-    assert all(item.left.text != item.right.text and item.finding for item in shown)
+    assert (item.left.what, item.right.what) == (left, right)
+    assert item.left.text != item.right.text
+    assert item.finding
+
+
+def test_all_comparisons_are_shown(analysis, request):
+    """Every comparison has a part that can be looked up in the format. Some have a rule."""
+    shown = analysis.evidence
+    rows = [row for row in case_rows(request.path.with_name("cases.jsonl")) if "comparison" in row]
+
+    assert {(item.comparison, item.part) for item in shown} == {(row["comparison"], row["part"]) for row in rows}
     assert attrgetter(shown[0].part)(analysis.format) == analysis.format.turn.headers
     assert {item.comparison for item in shown if item.rule} == {"R1", "C1", "T1", "T2", "T5", "T6", "A1", "A3"}
 

@@ -13,7 +13,7 @@ import pytest
 from rendering_rows import template_of
 
 from unrender import ChatTemplate, Limits, analysis
-from unrender.analysis import Analysis, Evidence, Shown, stored
+from unrender.analysis import Analysis, Capabilities, stored
 from unrender.cache import SHARED
 from unrender.errors import FormatError
 from unrender.format import Format
@@ -23,8 +23,6 @@ from unrender.limits import MAX_DOCUMENT
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").rglob("*.jinja"))
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 
-SHOWN = Shown(what="content", text="Hi")
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -32,6 +30,20 @@ def folder(tmp_path, monkeypatch):
     SHARED.clear()
     yield tmp_path / "kept"
     SHARED.clear()
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The folder of a user's declared formats, which ignore a marker."""
+    monkeypatch.setenv(OWN_FORMATS, str(tmp_path / "own"))
+    (tmp_path / "own").mkdir()
+    declare(tmp_path / "own", "first", why="So it is.", ignored="<|one|>")
+    return tmp_path / "own"
+
+
+def declare(own, name, *, ignored, **fields):
+    data = {"name": name, "evidence": {}, "format": {"version": 1, "ignored": [ignored]}, **fields}
+    (own / f"{name}.json").write_text(json.dumps(data))
 
 
 def files(folder):
@@ -58,27 +70,10 @@ def test_a_later_process_reads_what_was_found(folder, monkeypatch):
     assert len(files(folder)) == 1
 
 
-def test_all_that_an_analysis_says_comes_back(folder):
-    """Evidence, diagnostics and the number of renderings are restored."""
-    template = template_of(SOURCE)
-    found = Analysis(
-        format=Format(),
-        capabilities=analysis.Capabilities(supports_tools=True),
-        evidence=(Evidence(part="turn", comparison="R1", finding="?", left=SHOWN, right=SHOWN, rule="so"),),
-        diagnostics=("one", "two"),
-        given_up=("two",),
-        renderings=7,
-    )
-
-    stored.store(template, found)
-
-    assert stored.load(template) == found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES[::6], ids=lambda path: path.stem)
 def test_every_analysis_comes_back_equal(folder, path):
-    """Formats, capabilities and evidence of all kinds survive a round trip."""
+    """Formats, capabilities, evidence, diagnostics and the number of renderings survive a round trip."""
     template = template_of(path.read_text(encoding="utf-8"))
     found = analysis.analyze(template)
 
@@ -128,37 +123,35 @@ def test_the_cache_can_be_switched_off(folder, monkeypatch):
     assert stored.cache_folder() is None
 
 
-def test_the_folder_is_the_users(tmp_path, monkeypatch):
-    """If the user sets no variable, the folder follows the XDG specification."""
-    monkeypatch.delenv(stored.CACHE_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert stored.cache_folder() == tmp_path / "unrender"
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"XDG_CACHE_HOME": "/xdg"}, "/xdg/unrender"),
+        ({"XDG_CACHE_HOME": "relative"}, "/home/me/.cache/unrender"),
+        ({}, "/home/me/.cache/unrender"),
+        ({stored.CACHE_VARIABLE: "~/kept"}, "/home/me/kept"),
+    ],
+)
+def test_the_folder_is_the_users(monkeypatch, variables, expected):
+    """Without our variable, the folder follows the XDG specification, which ignores relative paths. `~` is the user's home."""
+    for name in (stored.CACHE_VARIABLE, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/me", **variables}.items():
+        monkeypatch.setenv(name, value)
 
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert stored.cache_folder() == tmp_path / ".cache" / "unrender"
+    assert stored.cache_folder() == Path(expected)
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
-    """Analysis works without a cache if the folder can't be written."""
-    folder.parent.joinpath("file").write_text("")
-    monkeypatch.setenv(stored.CACHE_VARIABLE, str(folder.parent / "file" / "below"))
-
-    assert ChatTemplate.from_string(SOURCE).format.version
-
-
-def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path):
+def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, request):
     """The entry depends on the source, tokens, limits, release and declared formats."""
-    found = Analysis(format=analysis.analyze(template_of(SOURCE)).format, capabilities=analysis.Capabilities())
+    found = Analysis(format=analysis.analyze(template_of(SOURCE)).format, capabilities=Capabilities())
     stored.store(template_of(SOURCE), found)
 
     assert stored.load(template_of(SOURCE)) == found
     assert stored.load(template_of(SOURCE + " ")) is None
     assert stored.load(template_of(SOURCE, eos_token="</s>")) is None
     assert stored.load(template_of(SOURCE, limits=Limits(rendering_steps=10))) is None
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "own.json").write_text("{}")
-    monkeypatch.setenv(OWN_FORMATS, str(tmp_path / "own"))
+    request.getfixturevalue("own")
     assert stored.load(template_of(SOURCE)) is None
     monkeypatch.delenv(OWN_FORMATS)
     monkeypatch.setattr(stored, "_release", lambda: "another")
@@ -171,7 +164,7 @@ def test_an_analysis_that_stopped_early_is_not_kept(folder):
 
     stored.store(
         template,
-        Analysis(format=analysis.analyze(template).format, capabilities=analysis.Capabilities(), stopped_early=True),
+        Analysis(format=analysis.analyze(template).format, capabilities=Capabilities(), stopped_early=True),
     )
 
     assert files(folder) == []
@@ -215,7 +208,7 @@ def test_only_its_own_files_are_removed(folder, monkeypatch):
         (folder / name).write_text(text)
         os.utime(folder / name, (0, 0))
 
-    stored.store(template_of(SOURCE), Analysis(format=Format(), capabilities=analysis.Capabilities()))
+    stored.store(template_of(SOURCE), Analysis(format=Format(), capabilities=Capabilities()))
 
     assert {path.name for path in files(folder)} == {*FOREIGN, stored._path(template_of(SOURCE)).name}
 
@@ -255,34 +248,19 @@ def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
 def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
     """A cache path that isn't a writable folder is ignored."""
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
     (tmp_path / "closed").mkdir(mode=0o500)
-    for name in ("pipe", "closed", "closed/below", "x" * 5000, "~nobody-has-this-name/kept"):
+    for name in ("pipe", "file/below", "closed", "closed/below", "x" * 5000, "~nobody-has-this-name/kept"):
         monkeypatch.setenv(stored.CACHE_VARIABLE, name if "~" in name else str(tmp_path / name))
         SHARED.clear()
         assert ChatTemplate.from_string(SOURCE).format.version
 
 
-def test_home_is_where_the_user_lives(tmp_path, monkeypatch):
-    """`~` is the user's home, as in a shell. A relative XDG folder is ignored, as its specification requires."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv(stored.CACHE_VARIABLE, "~/kept")
-    assert stored.cache_folder() == tmp_path / "kept"
-
-    monkeypatch.delenv(stored.CACHE_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert stored.cache_folder() == tmp_path / ".cache" / "unrender"
-
-
-def test_files_that_change_while_a_process_runs_are_not_mixed_up(folder, monkeypatch, tmp_path):
+def test_files_that_change_while_a_process_runs_are_not_mixed_up(folder, own):
     """An analysis is stored under the version of the declared format that it used, even if the file has changed since."""
-    own = tmp_path / "own"
-    own.mkdir()
-    declared = {"name": "own", "why": "So it is.", "evidence": {}, "format": {"version": 1, "ignored": ["<|one|>"]}}
-    (own / "own.json").write_text(json.dumps(declared))
-    monkeypatch.setenv(OWN_FORMATS, str(own))
     assert ChatTemplate.from_string("{# another #}" + SOURCE).format.ignored == ("<|one|>",)
 
-    (own / "own.json").write_text(json.dumps(declared).replace("one", "two"))
+    declare(own, "first", why="So it is.", ignored="<|two|>")
     ChatTemplate.from_string(SOURCE).analysis  # noqa: B018 -- it is kept
 
     code = f"from unrender import ChatTemplate; print(ChatTemplate.from_string({SOURCE!r}).format.ignored)"
@@ -291,21 +269,14 @@ def test_files_that_change_while_a_process_runs_are_not_mixed_up(folder, monkeyp
 
 
 @pytest.mark.parametrize("cache", [True, False])
-def test_a_malformed_declared_file_is_said(folder, monkeypatch, tmp_path, cache):
+def test_a_malformed_declared_file_is_said(folder, own, cache):
     """The error names the file and the field, and the format isn't derived without the malformed file."""
-    own = tmp_path / "own"
-    own.mkdir()
-    valid = {"name": "o1", "why": "So it is.", "evidence": {}, "format": {"version": 1, "ignored": ["<|one|>"]}}
-    (own / "o1.json").write_text(json.dumps(valid))
-    (own / "o2.json").write_text(json.dumps({"name": "o2", "evidence": {}, "format": {"version": 1}}))
-    monkeypatch.setenv(OWN_FORMATS, str(own))
+    declare(own, "second", ignored="<|two|>")
     template = ChatTemplate.from_string(SOURCE, cache=cache)
 
-    for _ in range(2):
-        with pytest.raises(FormatError, match=r"o2\.json: the field 'why' is missing"):
-            template.prepare([{"role": "user", "content": "Hi"}])
-        with pytest.raises(FormatError, match=r"o2\.json: the field 'why' is missing"):
-            template.format  # noqa: B018 -- it is asked for
+    for asked in (lambda: template.prepare([{"role": "user", "content": "Hi"}]), lambda: template.format) * 2:
+        with pytest.raises(FormatError, match=r"second\.json: the field 'why' is missing"):
+            asked()
 
 
 LOADED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from letters import WEATHER
 
 from unrender import ChatTemplate
 from unrender.batch import Reader
@@ -20,15 +21,7 @@ TEMPLATE = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% if thinking %}{{ '<think>' }}{% endif %}{% endif %}
 """
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-    }
-]
+TOOLS = [WEATHER]
 CALL = '<think>rain?</think>\nOne moment.\n<call name="get_weather">{"city": "Paris"}</call><|end|>\n'
 PLAIN = "It rains.<|end|>\n"
 CUT = '<call name="get_weather">{"city": "Par'

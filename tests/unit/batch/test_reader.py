@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 from byte_tokenizer import byte_level
+from cases import cases
 from unit.batch.conftest import BROKEN, CALL, CUT, PLAIN, TEMPLATE, TOOLS
 
 from unrender import ChatTemplate, RequestError
@@ -18,36 +19,25 @@ TEXTS = [CALL, PLAIN, CUT, BROKEN, None]
 STATUSES = ["complete", "complete", "truncated", "malformed", "unreadable"]
 
 
-def test_reads_columns(reader):
-    """Parsed messages are added as columns, and existing columns are kept."""
-    read = reader({"text": TEXTS, "id": [1, 2, 3, 4, 5]})
+@cases
+def test_columns(template, why, settings, batch, expected, warnings):
+    """A batch gets the columns of its row, with text that Arrow can store. `calls` are names and arguments, and warnings start as expected."""
+    read = Reader(template, **{"tools": TOOLS} | settings)(batch)
+    calls = [json.loads(calls) for calls in read.get("tool_calls", ())]
+    read["calls"] = [[call["function"]["name"] + call["function"]["arguments"] for call in each] for each in calls]
+    found = [json.loads(each) for each in read.get("warnings", ())]
 
-    assert read["id"] == [1, 2, 3, 4, 5]
-    assert read["status"] == STATUSES
-    assert read["reasoning"] == ["rain?", "", "", "", ""]
-    assert read["content"][:2] == ["One moment.", "It rains."]
-    assert json.loads(read["tool_calls"][0])[0]["function"] == {"name": "get_weather", "arguments": '{"city": "Paris"}'}
-    assert read["tool_calls"][1:] == ["[]"] * 4
-
-
-def test_agrees_with_a_turn(template, reader):
-    """The columns contain the same messages as `Turn.parse` returns."""
-    turn = template.prepare([{"role": "user", "content": "Hello"}], tools=TOOLS)
-    read = reader({"text": TEXTS[:4]})
-
-    for at, text in enumerate(TEXTS[:4]):
-        message = turn.parse(text)
-        assert (message.content, message.reasoning) == (read["content"][at], read["reasoning"][at])
+    assert {name: read[name] for name in expected} == expected, why
+    assert json.dumps([read["content"], read.get("tool_calls")], ensure_ascii=False).encode()
+    for starts, each in zip(warnings or (), found, strict=bool(warnings)):
+        assert list(map(str.startswith, each, starts)) == [True] * max(len(each), len(starts))
 
 
-def test_says_what_is_wrong(reader):
-    """Warnings contain the position, the expected text, and incomplete calls."""
-    warnings = [json.loads(found) for found in reader({"text": TEXTS})["warnings"]]
-
-    assert warnings[0] == warnings[1] == []
-    assert warnings[2][-1] == "the call of 'get_weather' is truncated"
-    assert warnings[3][0] == "character 34: expected a JSON value, found 'o'"
-    assert warnings[4] == ["text: expected the answer's text, found nothing"]
+@cases
+def test_refuses_what_is_no_batch(reader, batch, error):
+    """A batch that isn't a mapping, or has no answers, is an error that names what was found."""
+    with pytest.raises(RequestError, match=error):
+        reader(batch)
 
 
 SPECIAL = """{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% for call in m.tool_calls or [] %}<call>
@@ -105,54 +95,6 @@ def test_ids_are_the_same_in_every_run(template):
     assert len({id for row in found for id in row}) == len(found[0]) + len(found[1])
 
 
-def test_reads_other_columns(template):
-    """Columns can have other names, and additional columns can have a prefix."""
-    reader = Reader(template, tools=TOOLS, text="generated_text", prefix="read_")
-
-    assert (
-        reader({"generated_text": [PLAIN], "content": ["mine"]}).items()
-        >= {
-            "content": ["mine"],
-            "read_content": ["It rains."],
-        }.items()
-    )
-
-
-def test_prompt_opens_reasoning(reader):
-    """A row's prompt shows whether reasoning is open. Otherwise, its end marker is reported."""
-    read = reader({"text": ["rain?</think>\nYes"] * 2, "prompt": ["<|user|>\nx<|end|>\n<|assistant|>\n<think>", None]})
-
-    assert (read["reasoning"], read["content"]) == (["rain?"] * 2, ["Yes"] * 2)
-    assert read["status"] == ["complete", "malformed"]
-
-
-def test_messages_are_rendered(template):
-    """A conversation is rendered with the template's variables. It can be a list or JSON."""
-    reader = Reader(template, tools=TOOLS, prefill="", thinking=True)
-    asked = [{"role": "user", "content": "Rain?", "tool_calls": None}]
-    read = reader({"text": ["rain?</think>\nYes"] * 3, "messages": [asked, json.dumps(asked), None]})
-
-    assert read["reasoning"] == ["rain?"] * 3
-    assert read["status"] == ["complete", "complete", "malformed"]
-
-
-def test_variables_decide_what_is_begun(template):
-    """Without a prompt, the template's prefill is used."""
-    read = [Reader(template, thinking=thinking)({"text": ["rain?</think>Yes"]}) for thinking in (True, False)]
-
-    assert [batch["reasoning"] for batch in read] == [["rain?"], ["rain?"]]
-    assert [batch["status"] for batch in read] == [["complete"], ["malformed"]]
-
-
-def test_last_message_is_the_answer(reader):
-    """Without a text, the content of the last message is parsed."""
-    messages = [{"role": "user", "content": "Rain?"}, {"role": "assistant", "content": CALL}]
-    read = reader({"messages": [messages, messages[:1]]})
-
-    assert json.loads(read["tool_calls"][0])[0]["function"]["name"] == "get_weather"
-    assert read["status"] == ["complete", "unreadable"]
-
-
 def test_calls_of_a_conversation_share_no_id(template):
     """Ids of the conversation aren't reused."""
     reader = Reader(template, tools=TOOLS)
@@ -165,32 +107,6 @@ def test_calls_of_a_conversation_share_no_id(template):
     ]
 
     assert ids(reader({"text": [CALL], "messages": [messages]})["tool_calls"][0]) != [id]
-
-
-def test_tools_of_a_row_win(reader):
-    """A row's own tools are used. If they're malformed, only that row is unreadable."""
-    others = [{"type": "function", "function": {"name": "other"}}]
-    read = reader({"text": [CALL] * 5, "tools": [others, json.dumps(others), None, "{", [{"name": 3}]]})
-
-    assert [json.loads(calls) != [] for calls in read["tool_calls"]] == [False, False, True, False, False]
-    assert read["status"][3:] == ["unreadable"] * 2
-    assert json.loads(read["warnings"][3])[0].startswith("tools: expected JSON")
-    assert json.loads(read["warnings"][4])[0].startswith("tools[0]")
-
-
-def test_unknown_tools_may_have_any_name(template):
-    """Without tools, any name is a tool. With an empty list, no name is."""
-    assert [Reader(template, tools=tools)({"text": [CALL]})["tool_calls"][0] != "[]" for tools in (None, [])] == [
-        True,
-        False,
-    ]
-
-
-def test_engine_says_that_an_answer_was_cut_off(reader):
-    """An answer that reached the maximum length is truncated."""
-    read = reader({"text": ["It rai", "It rains."], "finish_reason": ["length", "stop"]})
-
-    assert read["status"] == ["truncated", "complete"]
 
 
 @pytest.mark.parametrize("value", [3, 1.5, b"bytes", ["a"], {"a": 1}, True, float("nan")])
@@ -248,27 +164,6 @@ def test_reads_numpy_like_arrays(reader):
             return [PLAIN]
 
     assert reader({"text": Array()})["content"] == ["It rains."]
-
-
-@pytest.mark.parametrize("batch", ["text", 3, [{"text": "a"}]])
-def test_refuses_what_is_no_batch(reader, batch):
-    """A batch that isn't a mapping is an error."""
-    with pytest.raises(RequestError, match=r'batch: expected a mapping, found .*; use \{"text": '):
-        reader(batch)
-
-
-def test_half_characters_can_be_stored(reader):
-    """Lone surrogates are replaced, so that Arrow can store every column."""
-    read = reader({"text": [r'<call name="get_weather">{"city": "\ud83d"}</call>', "\ud83d"]})
-
-    assert "".join(read["tool_calls"] + read["content"]).encode()
-    assert read["content"][1] == "\ufffd"
-
-
-def test_a_batch_without_known_columns_is_an_error(reader):
-    """A batch without answers names the columns that it has."""
-    with pytest.raises(RequestError, match=r"batch: expected a column 'text' or 'messages', found \['id'\]"):
-        reader({"id": [1, 2]})
 
 
 def test_takes_a_path(tmp_path):

@@ -48,7 +48,9 @@ def check(said, expected):
     "case",
     [
         pytest.param(
-            case, marks=[pytest.mark.slow] * case["words"].startswith(("inspect", "verify T")), id=case["words"]
+            case,
+            marks=[pytest.mark.slow] * case["words"].startswith(("inspect", "verify", "lint T other")),
+            id=case["words"],
         )
         for case in CASES
     ],

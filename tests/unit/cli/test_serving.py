@@ -46,21 +46,6 @@ def test_page_is_served_until_a_signal(tmp_path):
     assert offered["source"] == "{{ messages[0].content }}"
 
 
-def test_settings_are_checked(tmp_path):
-    """`--check` prints a summary of valid settings without an engine, and returns 2 for invalid settings."""
-    path = tmp_path / "gateway.toml"
-    path.write_text('[[models]]\nname = "m"\nbackend = "llama-server"\nurl = "http://a"\naliases = ["n"]\n')
-
-    good = CliRunner().invoke(app, ["serve", "--check", str(path)])
-    path.write_text("[[models]]\nnmae = 1\n")
-    bad = CliRunner().invoke(app, ["serve", "--check", str(path)])
-
-    assert (good.exit_code, bad.exit_code) == (0, 2)
-    assert "m  llama-server http://a; its own template; also called n" in good.output
-    assert "at http://127.0.0.1:8000/v1; keys: none" in good.output
-    assert "models[0].nmae: not a setting; did you mean" in bad.output
-
-
 def test_port_in_use_is_said_first():
     """If the port is in use, the command fails before it prints an address."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

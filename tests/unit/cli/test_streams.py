@@ -149,15 +149,6 @@ def test_every_error_names_the_file(run, row, kind):
     assert "defect" not in result.output
 
 
-def test_a_damaged_format_is_named(run):
-    """The error for a malformed format names the file and the field."""
-    Path("format.json").write_text('{"version": 1, "reasoning": 3}', encoding="utf-8")
-
-    result = run("format", "diff", T, "format.json")
-
-    assert (result.exit_code, "format.json: " in result.stderr and "reasoning" in result.stderr) == (2, True)
-
-
 def started(*words: str, more: str = "", **given) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a shell that redirects its streams with `more`."""
     command = f"{sys.executable} -m unrender {' '.join(words)} {more}"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 import warnings
 from pathlib import Path
 
 import pytest
-from cases import beside
 
 from unrender import TemplateError
 from unrender.cli.examining import examine
@@ -33,40 +31,6 @@ def evidence_of(run):
 
 
 @pytest.mark.slow
-def test_shows_a_counterexample(run):
-    """A failed check is shown with its answer, and the exit code is 1."""
-    # Texts aren't quoted, so a text that ends in a quoted word is ambiguous.
-    Path("ambiguous.jinja").write_text(beside(__file__, "ambiguous.jinja"), encoding="utf-8")
-
-    result = run("verify", "ambiguous.jinja")
-
-    assert result.exit_code == 1
-    assert "\nstrings  failed (" in result.stdout
-    assert "\n  - tool_calls: " in result.stdout
-    assert "\n  + tool_calls: " in result.stdout
-
-
-def two_of_them(run, command):
-    """Return the result of a command for a folder with two templates."""
-    Path("many").mkdir()
-    for name in ("one", "two"):
-        shutil.copy("chat_template.jinja", f"many/{name}.jinja")
-    return run(command, "many")
-
-
-@pytest.mark.slow
-def test_directory_gives_a_table(run):
-    """The table has a row for each template, and a summary."""
-    result = two_of_them(run, "verify")
-
-    head, first, second, _, last = result.stdout.splitlines()
-    assert head.split() == ["template", "passed", "skipped", "failed", "seconds"]
-    assert first.split()[0] == "one"
-    assert second.split()[0] == "two"
-    assert last == "2 templates, 0 with failed checks"
-
-
-@pytest.mark.slow
 def test_history_is_no_proof(run):
     """A rewritten history is shown as a diff, but isn't a failure."""
     source = Path("chat_template.jinja").read_text(encoding="utf-8")
@@ -80,45 +44,6 @@ def test_history_is_no_proof(run):
     assert "follow-ups rewrite the last answer" in run("verify", "unstable.jinja").stdout
     assert ["content,", "then", "a", "question", "changed"] in [line.split() for line in result.stdout.splitlines()]
     assert "+ …" in result.stdout
-
-
-@pytest.mark.slow
-def test_bad_file_stops_nothing(run):
-    """An invalid template doesn't stop the other checks, and the exit code is 2."""
-    Path("many").mkdir()
-    Path("many/good.jinja").write_text(Path("chat_template.jinja").read_text(encoding="utf-8"), encoding="utf-8")
-    Path("many/bad.jinja").write_text("{% for %}", encoding="utf-8")
-
-    result = run("verify", "many", "--samples", "1")
-    data = json.loads(run("verify", "many", "--samples", "1", "--json").stdout)
-
-    assert result.exit_code == 2
-    assert "not examined: " in " ".join(result.stdout.split())
-    assert result.stdout.splitlines()[-1] == "2 templates, 0 with failed checks, 1 not examined"
-    assert data["many/good.jinja"]["passed"]
-    assert "error" in data["many/bad.jinja"]
-
-
-def test_nothing_left_exits_with_0(run):
-    """Ignored rules aren't reported and don't fail."""
-    found = json.loads(run("lint", "chat_template.jinja", "--json").stdout)["chat_template.jinja"]
-    ignored = [word for finding in found for word in ("--ignore", finding["rule"])]
-
-    result = run("lint", "chat_template.jinja", *ignored)
-
-    assert result.exit_code == 0
-    assert "nothing found" in result.stdout
-
-
-@pytest.mark.slow
-def test_directory_gives_a_table_of_findings(run):
-    """The table has a row for each template, with the number of findings."""
-    result = two_of_them(run, "lint")
-
-    head, *lines = result.stdout.splitlines()
-    assert head.split() == ["template", "errors", "warnings", "notes", "seconds", "rules"]
-    assert [line.split()[0] for line in lines if line[:3] in ("one", "two")] == ["one", "two"]
-    assert any(line.startswith("2 templates: ") for line in lines)
 
 
 def test_finding_names_its_severity_and_page(run):

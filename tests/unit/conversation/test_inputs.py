@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
 
 from unrender import Message, RequestError
-from unrender.conversation.messages import read_messages
+from unrender.conversation.messages import object_of, read_messages, values_of
 from unrender.conversation.tools import plain_response_format, plain_tool, plain_tools
 from unrender.limits import MAX_TOOLS
 
@@ -147,6 +147,13 @@ def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
         plain_tools([OPENAI, {"name": "get_weather"}], repeats=True)
     with pytest.raises(RequestError, match="a unique name"):
         plain_tools([{"name": "f", "parameters": value} for value in deep], repeats=True)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": ' * 600 + "1" + "}" * 600])
+def test_deep_arguments_stay_text(text):
+    """Arguments of earlier calls that are nested too deeply to be rendered stay text."""
+    assert object_of(text) is None
+    assert values_of(text) == {"arguments": text.strip()}
 
 
 def test_messages_of_sdks_become_plain():

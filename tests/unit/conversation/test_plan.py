@@ -27,36 +27,23 @@ def can(**capabilities):
     return Capabilities(**{f"supports_{name}": value for name, value in capabilities.items()})
 
 
-def test_a_template_that_does_everything_is_left_alone():
-    """Nothing is added if the template supports tools, calls and results."""
-    plan = plan_tools(SPEAKING, can(tools=True, tool_calls=True, tool_role=True), "auto")
+@pytest.mark.parametrize(
+    ("format", "supported", "name", "added"),
+    [
+        (SPEAKING, {"tools": True, "tool_calls": True, "tool_role": True}, "", ()),
+        (SPEAKING, {"tool_calls": True, "tool_role": True}, "", ("offers",)),
+        (SPEAKING, {"tools": True, "tool_role": True}, "", ("writes_calls",)),
+        (Format(), {}, DEFAULT_FORMAT, ("offers", "writes_calls", "writes_results")),
+    ],
+)
+def test_only_what_a_template_lacks_is_added(format, supported, name, added):
+    """Tools, calls and results are added unless the template supports them, in its own syntax if it has one."""
+    plan = plan_tools(format, can(**supported), "auto")
 
-    assert plan.format == SPEAKING
-    assert (plan.offers, plan.withholds, plan.writes_calls, plan.writes_results) == (False, False, False, False)
-
-
-def test_a_template_without_tools_gets_the_default():
-    """Tools, calls and results are added in the default format."""
-    plan = plan_tools(Format(), can(), "auto")
-
-    assert plan.format.tools == Format.named(DEFAULT_FORMAT).tools
-    assert (plan.format_name, plan.withholds) == (DEFAULT_FORMAT, False)
-    assert (plan.offers, plan.writes_calls, plan.writes_results) == (True, True, True)
-
-
-def test_a_template_that_writes_calls_keeps_its_syntax():
-    """If the template lacks only the tools, only the tools are added."""
-    plan = plan_tools(SPEAKING, can(tool_calls=True, tool_role=True), "auto")
-
-    assert (plan.format, plan.format_name, plan.offers) == (SPEAKING, "", True)
-    assert (plan.writes_calls, plan.writes_results) == (False, False)
-
-
-def test_calls_that_a_template_drops_are_written():
-    """If the template renders tools but drops calls, calls are added as text in a declared syntax."""
-    plan = plan_tools(SPEAKING, can(tools=True, tool_role=True), "auto")
-
-    assert (plan.offers, plan.writes_calls, plan.writes_results) == (False, True, False)
+    assert plan.format.tools == (Format.named(name).tools if name else format.tools)
+    assert plan.format_name == name
+    flags = ("offers", "withholds", "writes_calls", "writes_results")
+    assert tuple(flag for flag in flags if getattr(plan, flag)) == added
 
 
 def test_a_format_asked_for_by_name_is_used_whatever_the_template_does():

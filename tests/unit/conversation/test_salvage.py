@@ -24,25 +24,13 @@ PARIS = [("get_weather", {"city": "Paris"})]
 JSON_CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 TAG_CALL = "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>"
 
-CALLS = {
-    "json in tags": JSON_CALL,
-    "tags": TAG_CALL,
-    "after words": f"One moment.\n{TAG_CALL}",
-    "no template has both": '<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>',
-    "token after words": 'One moment. [TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}',
-    "fenced": '```json\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n```',
-    "bare": '{"name": "get_weather", "parameters": {"city": "Paris"}}',
-    "Python": "[get_weather(city='Paris')]",
-    "a thought before it": f"<think>\nWhere?\n</think>\n\n{JSON_CALL}",
-}
-
 
 def calls(message: Message) -> list[tuple[str, Any]]:
     return [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
 
 
-@pytest.mark.parametrize("text", CALLS.values(), ids=CALLS)
-def test_calls_in_content_are_found(text: str) -> None:
+@cases
+def test_calls_in_content_are_found(why: str, text: str) -> None:
     """A complete call of an offered tool is found in any syntax."""
     assert calls(rescue({"role": "assistant", "content": text}, [WEATHER])) == PARIS
 

@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from cases import cases
 from splitting import fed
 
 from unrender import Parser
 from unrender.conversation.offer import Plan
-from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Format, Slot, ToolMode
+from unrender.format.data import decode
 from unrender.format.declared import declared_formats
 from unrender.types import Request, Tool
 
@@ -103,34 +105,13 @@ def test_two_calls_are_shown_as_they_are_joined():
     assert "<|tool_call_start|>[NAME(KEY=VALUE), NAME(KEY=VALUE)]<|tool_call_end|>" in text
 
 
-OTHERS = [(kind, "false") for kind in ("number", "boolean", "null", "array", "object")]
-
-
-@pytest.mark.parametrize(
-    ("codec", "said"),
-    [
-        (Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA), "strings as they are, without quotes"),
-        (Codec(strings=Strings.PYTHON, words=Words.PYTHON), "True, False and None as words"),
-        (Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"), "strings between <| and |>"),
-        (Codec(containers=Containers.BARE), "keys without quotes"),
-        (
-            Codec(strings=Strings.RAW, containers=Containers.XML, typed_by=Typing.SCHEMA, item_tag="item"),
-            "items named item",
-        ),
-        (Codec(strings=Strings.SINGLE), "strings in single quotes, escaped as in JSON"),
-        (Codec(omits_null=True), "an argument that is null is left out"),
-        (
-            Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=(("string", "true"), *OTHERS)),
-            "true for string, false for",
-        ),
-    ],
-)
+@cases
 def test_values_are_explained_from_the_codec(codec, said):
     """The instructions explain each spelling of values."""
-    entry = ("<", Slot.KEY, ">", Slot.VALUE, "</", Slot.KEY, ">")
-    if codec.typed_by is Typing.ATTRIBUTE:
-        entry = ("<", Slot.KEY, " ", Slot.TYPE, ">", Slot.VALUE, "</>")
-    arguments = Arguments(entry=entry, codec=codec)
+    typed = "types" in codec
+    end = ("</>",) if typed else ("</", Slot.KEY, ">")
+    entry = ("<", Slot.KEY, *((" ", Slot.TYPE) if typed else ()), ">", Slot.VALUE, *end)
+    arguments = Arguments(entry=entry, codec=decode(Codec, codec, where="codec"))
     syntax = CallSyntax(call_start="<call>", function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
 
     assert said in instructions(syntax, TOOL)
@@ -148,14 +129,7 @@ def test_ids_counters_and_missing_arguments_are_explained():
     assert "Without arguments, write `-` in their place" in text
 
 
-@pytest.mark.parametrize(
-    ("choice", "said", "unsaid"),
-    [
-        ("auto", "Call a function only when it is needed", "Write nothing before it"),
-        ("required", "Answer with a call. Write nothing before it.", "only when it is needed"),
-        ("named", "Answer with exactly one call of `get_weather`. Write nothing before it.", "Several calls"),
-    ],
-)
+@cases
 def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
     """The instructions state which calls are required, and whether text may come before them."""
     syntax = Format.named("qwen3").tools

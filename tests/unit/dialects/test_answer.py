@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -129,18 +128,12 @@ def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
     assert len(warned) == 1
 
 
-def test_large_schemas_do_not_blow_up():
-    """The size of the grammar is proportional to the size of the schemas, even with very long strings."""
-    properties = {
-        f"property_{n}": {"type": "string", "maxLength": 10_000, "description": "d" * 200} for n in range(300)
-    }
-    answer = turn_of(tools=(Tool(name="f", parameters={"properties": properties}),))
-    assert len(json.dumps(properties)) > 80_000
+def test_long_texts_are_not_counted():
+    """A length that llama.cpp can't count isn't enforced."""
+    tool = Tool(name="f", parameters={"properties": {"a": {"type": "string", "maxLength": 10_000}}})
 
     with pytest.warns(SchemaWarning, match="at most 1000 repetitions can be counted"):
-        text = answer.constraint("llama.cpp").grammar
-
-    assert len(text) < 200_000
+        turn_of(tools=(tool,)).constraint("llama.cpp")
 
 
 def test_lazy_gbnf_serves_from_the_first_marker_too():
@@ -152,21 +145,6 @@ def test_lazy_gbnf_serves_from_the_first_marker_too():
     assert converted_reader(lazy.constraint("llama.cpp").grammar)(F)
     assert not eager.constraint("llama.cpp").triggers
     assert not converted_reader(eager.constraint("llama.cpp").grammar)(F)
-
-
-def test_samples_are_answers():
-    """A sample is an answer that the grammar accepts."""
-    answer = turn_of()
-    accepts = lark_reader(answer.constraint("llguidance").grammar)
-
-    assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
-
-
-def test_formats_without_calls_write_content():
-    """In a format without calls, tools change nothing."""
-    answer = turn_of(replace(FORMAT, tools=CallSyntax()))
-
-    assert lark_reader(answer.constraint("llguidance").grammar)("Hi")
 
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
+from typing import Any
 
 import pytest
+from answers import template_named
 from engines import installed, lark_reader
 from lexing import confusions_of
 from remainders import turn_of
 
-from unrender import ChatTemplate
+from unrender import Turn
 from unrender.errors import SchemaWarning
 from unrender.grammar import choice, optional, sequence
 
-TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
 LONGEST = 1_000_000
+
+
+def prepared(template: str, parameters: dict[str, Any], **options: Any) -> Turn:
+    """Return the turn of a test template with one tool."""
+    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": parameters}}
+    return template_named(template).prepare([{"role": "user", "content": "Hi"}], tools=[tool], **options)
 
 
 @pytest.mark.slow
@@ -27,10 +33,7 @@ def test_a_pattern_is_not_made_deterministic() -> None:
         "properties": {"a": {"type": "string", "pattern": "^(a|b)*a(a|b){18}$"}},
         "required": ["a"],
     }
-    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": schema}}
-    turn = ChatTemplate.from_file(TEMPLATE).prepare(
-        [{"role": "user", "content": "Hi"}], tools=[tool], tool_choice="required"
-    )
+    turn = prepared("tagged-raw", schema, tool_choice="required")
 
     with pytest.warns(SchemaWarning, match="Lark: too many alternatives to compare"):
         grammar = turn.constraint("llguidance").grammar
@@ -53,10 +56,7 @@ def test_many_ways_to_go_on_are_told_apart() -> None:
 def test_more_ways_than_are_compared_are_said(count: int) -> None:
     """If too many arguments may follow each other to be compared, a warning says that Lark may refuse some texts."""
     properties = {f"key{number}": {"type": "string"} for number in range(count)}
-    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": properties}}}
-    turn = ChatTemplate.from_file(TEMPLATE.with_name("call-words.jinja")).prepare(
-        [{"role": "user", "content": "Hi"}], tools=[tool]
-    )
+    turn = prepared("call-words", {"properties": properties})
 
     with warnings.catch_warnings(record=True, action="always") as warned:
         turn.constraint("llguidance")
@@ -67,13 +67,9 @@ def test_more_ways_than_are_compared_are_said(count: int) -> None:
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 def test_json_content_beside_calls_that_begin_with_a_brace() -> None:
     """The lexer would confuse the `{` of the content with that of `{"name": "`, so both are spelled out."""
-    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": {}}}}
     schema = {"properties": {"city": {"type": "string"}}, "required": ["city"], "type": "object"}
-    turn = ChatTemplate.from_file(TEMPLATE.with_name("json-bare.jinja")).prepare(
-        [{"role": "user", "content": "Hi"}],
-        tools=[tool],
-        response_format={"type": "json_schema", "json_schema": {"name": "place", "schema": schema}},
-    )
+    response = {"type": "json_schema", "json_schema": {"name": "place", "schema": schema}}
+    turn = prepared("json-bare", {"properties": {}}, response_format=response)
     accepts = lark_reader(turn.constraint("llguidance").grammar)
 
     assert [accepts(text) for text in ('{"city": "Rome"}', '{"city" :"R"}', '{"name": "Rome"}')] == [True, True, False]

@@ -129,18 +129,6 @@ def test_length_is_linear_in_the_properties(syntax, write, required):
     assert twice < 2.3 * once
 
 
-@pytest.mark.few(12)
-@pytest.mark.slow
-@SYNTAXES
-@pytest.mark.parametrize("name", PROPERTIES)
-def test_any_argument_can_be_drawn(syntax, name):
-    """Arguments with several spellings, such as lists and objects, are sampled in bounded time."""
-    tool = Tool(name="f", parameters={"properties": {name: PROPERTIES[name]}, "required": [name]})
-    drawn = [answer(syntax, tool).sample(seed) for seed in range(20)]
-
-    assert any("f" in text for text in drawn)
-
-
 def test_a_list_in_a_call_without_marks_is_drawn():
     """A call that begins with a bracket can be sampled next to a long header. It used to be split endlessly."""
     codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
@@ -200,20 +188,6 @@ def test_only_what_is_too_deep_takes_any_value(syntax, write):
     assert "only" in asked.constraint("llama.cpp").grammar
 
 
-def test_a_tool_with_too_many_arguments_takes_any():
-    """A tool with too many arguments accepts any arguments. Other tools stay exact."""
-    many = Tool(name="many", parameters={"properties": {f"p{number}": {} for number in range(60)}})
-    asked = replace(answer(JSON, many, *ordinary(1)), limits=Limits(tool_parts=50))
-
-    with pytest.warns(
-        SchemaWarning, match=r"tool 'many': #: parameters is not enforced: it has 61 parts, more than 50"
-    ):
-        written = asked.constraint("llama.cpp").grammar
-
-    assert '"\\"p7\\""' not in written
-    assert '"\\"city_0\\""' in written
-
-
 def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
     """Thirty definitions that each use the next one twice count as a billion parts, as if written out."""
     twice = {
@@ -225,23 +199,6 @@ def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
 
     with pytest.warns(SchemaWarning, match=r"tool 'f': #/properties/a: parameters is not enforced: it has \d+ parts"):
         asked.constraint("llguidance")
-
-
-def test_tools_that_are_too_much_together_are_an_error():
-    """The error states the number of parts and the limit, and suggests a fix."""
-    asked = replace(answer(JSON, *ordinary(9)), limits=Limits(grammar_parts=50))
-
-    with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
-        asked.constraint("llama.cpp")
-
-
-def test_a_response_schema_that_is_too_much_is_an_error():
-    """A response schema that is too deep is an error, because a wider schema would allow wrong answers."""
-    asked = answer(JSON)
-    asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), limits=Limits(tool_depth=20))
-
-    with pytest.raises(GrammarError, match="response schema: #: it has 30 levels, more than 20; simplify it"):
-        asked.constraint("llama.cpp")
 
 
 def test_steps_are_bounded():

@@ -21,7 +21,6 @@ READERS = [
     pytest.param("gbnf", gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
     pytest.param("structural_tag", tag_reader, id="structural-tag", marks=XGRAMMAR),
 ]
-CALL = sequence("<call>", schema({"properties": {"a": {"const": 1}}}), "</call>")
 FOR_A_LEXER = {
     "rounds that start like the text after them",
     "a literal next to text",
@@ -65,14 +64,6 @@ def test_lark_hands_schemas_over():
     handed = json.loads(text.partition("%json ")[2])
     assert handed.pop("x-guidance")["whitespace_pattern"] == "[ \\t\\n\\r]{1,32}"
     assert handed == {"type": "boolean"}
-
-
-def test_a_structural_tag_says_what_it_can_in_its_own_words():
-    """Text is a tag, JSON is a schema, and a literal is a constant."""
-    written = json.loads(turn_of(sequence(until("<call>"), CALL)).constraint("xgrammar").grammar)
-
-    assert written["type"] == "structural_tag"
-    assert [part["type"] for part in written["format"]["elements"]] == ["tag", "json_schema", "const_string"]
 
 
 def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():

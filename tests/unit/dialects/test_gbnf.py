@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from remainders import grammar_of, node_of, turn_of
 
-from unrender import GrammarError
 from unrender.dialects.context_free import Stopped
 from unrender.dialects.gbnf import automaton, text_pieces, write_rules
 from unrender.grammar import Node, ref
@@ -83,9 +82,3 @@ def test_rules_that_end_by_themselves_keep_their_names(rules: dict[str, str], ex
     assert (
         turn_of(grammar_of({"": "sequence('(', ref('x'), ')')", **rules})).constraint("llama.cpp").grammar == expected
     )
-
-
-def test_a_rule_that_is_missing_is_named() -> None:
-    """The error names the missing rule."""
-    with pytest.raises(GrammarError, match="rule 'nowhere' is not defined"):
-        turn_of(ref("nowhere")).constraint("llama.cpp")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cases import case_rows, cases
 from engines import gbnf_reader, installed, lark_reader, tag_reader
 from lexing import remainder_of
 
@@ -41,34 +42,6 @@ FORMATS = {
     "fenced list": Format(tools=replace(LISTED, section_start="```json\n[\n", separator=",\n", section_end="\n]\n```")),
     "fenced code": Format(tools=calls("", ("```tool_code\n", Slot.NAME, "(", Slot.ARGUMENTS, ")\n```"))),
 }
-FREE = {
-    "token": ('{"name": "get_weather"', "<function=", "<function=sunny>", "[TOOL_CALLS]", "[TOOL_CALLS] is"),
-    "token and tag": ('{"name": "get_weather"', "<function=", "<function=sunny>", "[TOOL_CALLS]:"),
-    "bare": ('{"name":', '{"name": "Anna"}', "<function=", "[TOOL_CALLS] is"),
-    "word": ("Action:", "Action: I would", '{"name": "get_weather"', "<function=", "[TOOL_CALLS]["),
-    "tag": ('{"name": "get_weather"', "[TOOL_CALLS]["),
-    "fence": (
-        '```json\n{"a": 1}\n```',
-        "```json\n[1, 2]\n```",
-        '```json\n{"name": "Anna"}\n```',
-        "```json",
-        "```\nls\n```",
-    ),
-    "fenced list": ("```json\n[1, 2]\n```", '```json\n[{"name": "Anna"}]\n```'),
-    "fenced code": ("```tool_code\nls\n```", '{"name": "get_weather"', "get_weather("),
-}
-FORCED = {
-    "token": ("<tool_call>", "<function=get_weather", '[TOOL_CALLS][{"name"', "[TOOL_CALLS]\n{"),
-    "token and tag": ("<tool_call>", "<function=search", "[TOOL_CALLS] ["),
-    "bare": ('{"name": "get_weather"', '{"name":"search"', "[TOOL_CALLS]["),
-    "word": ("Action:\n```json", "Action: {", "Action:\n["),
-    "tag": ("<function=", "<function=sunny>"),
-    "fence": ('```json\n{"name": "get_weather"', '{"name":"search"'),
-    "fenced list": ('```json\n[{"name": "get_weather"',),
-    "fenced code": ("```tool_code\nsearch(",),
-}
-MENTIONS = [(name, text) for name, texts in FREE.items() for text in texts]
-BEGINNINGS = [(name, text) for name, texts in FORCED.items() for text in texts]
 PROSE = ("Calls begin so: {}", "`{}` begins a call, they say.")
 
 
@@ -82,7 +55,7 @@ def read(format: Format, text: str) -> tuple[str, list[Malformed]]:
     return parser.message.content, [event for event in events if isinstance(event, Malformed)]
 
 
-@pytest.mark.parametrize(("name", "mention"), MENTIONS)
+@cases
 def test_prose_mentions_what_is_no_call(name: str, mention: str) -> None:
     """A mention is allowed, parsed as content without a report, and doesn't trigger a lazy grammar."""
     format, texts = FORMATS[name], [prose.format(mention) for prose in PROSE]
@@ -93,7 +66,7 @@ def test_prose_mentions_what_is_no_call(name: str, mention: str) -> None:
     assert trigger.kind != "word" or not any(trigger.value in text for text in texts)
 
 
-@pytest.mark.parametrize(("name", "begun"), BEGINNINGS)
+@cases
 def test_what_begins_a_call_is_no_prose(name: str, begun: str) -> None:
     """The start of a call is refused if no call follows."""
     texts = [prose.format(begun) for prose in PROSE]
@@ -121,10 +94,13 @@ def test_names_are_cut_to_a_bounded_length() -> None:
 @pytest.mark.engine
 @pytest.mark.skipif(not (installed("llguidance") and installed("xgrammar")), reason="the engines are not installed")
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_engines_agree(name: str) -> None:
+def test_the_engines_agree(name: str, request: pytest.FixtureRequest) -> None:
     """Each dialect allows the mentions and refuses the beginnings of calls."""
     turn = turn_of(name)
-    free, forced = ([prose.format(text) for text in texts[name] for prose in PROSE] for texts in (FREE, FORCED))
+    rows = [row for row in case_rows(request.path.with_name("cases.jsonl")) if row.get("name") == name]
+    free, forced = (
+        [prose.format(row[kind]) for row in rows if kind in row for prose in PROSE] for kind in ("mention", "begun")
+    )
 
     for accepts in (
         lark_reader(turn.constraint("llguidance").grammar),

@@ -18,18 +18,12 @@ NESTED = Grammar(
 
 
 def test_the_same_seed_gives_the_same_text():
-    """A sample can be repeated with its seed."""
-    assert [turn_of(NESTED).sample(seed) for seed in range(20)] == [turn_of(NESTED).sample(seed) for seed in range(20)]
+    """A sample can be repeated with its seed. Recursion ends: once the budget is spent, the shortest alternative is taken."""
+    texts = [turn_of(NESTED).sample(seed) for seed in range(200)]
 
-
-def test_other_seeds_give_other_texts():
-    """Different seeds give different texts."""
-    assert len({turn_of(NESTED).sample(seed) for seed in range(20)}) > 5
-
-
-def test_the_budget_bounds_the_size():
-    """Recursion ends: once the budget is spent, the shortest alternative is taken."""
-    assert max(len(turn_of(NESTED).sample(seed)) for seed in range(200)) < 2000
+    assert texts == [turn_of(NESTED).sample(seed) for seed in range(200)]
+    assert len(set(texts)) > 50
+    assert max(map(len, texts)) < 2000
 
 
 def test_free_text_holds_no_stop():

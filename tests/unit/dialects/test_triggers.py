@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from cases import cases
+from rows import patched
 
 from unrender import Turn
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
@@ -37,9 +38,12 @@ def test_a_marker_that_stands_nowhere_else_is_a_word():
 
 
 @cases
-def test_a_marker_inside_reasoning_does_not_fire(output, prefill, expected):
-    """Only a call outside of reasoning triggers the grammar, whether the model or the prompt opened the reasoning."""
-    assert fires(THINKING, output, prefill) == expected
+def test_a_marker_inside_reasoning_does_not_fire(output, prefill, expected, format):
+    """Only a call outside of reasoning triggers the grammar, whether the model or the prompt opened the reasoning.
+
+    A bracket, JSON or a text that starts all parts begins a call only if a tool's name follows.
+    """
+    assert fires(Format.from_dict(patched(THINKING.to_dict(), format)), output, prefill) == expected
 
 
 def test_the_grammar_starts_after_the_reasoning():
@@ -51,14 +55,6 @@ def test_the_grammar_starts_after_the_reasoning():
 
     assert found is not None
     assert found.start(1) == output.rindex("<call>")
-
-
-def test_what_prose_may_hold_counts_only_with_a_name():
-    """A bracket or JSON begins a call only if a tool's name follows."""
-    bare = Format(tools=replace(CALLS, call_start="", function=('{"name": "', Slot.NAME, '", ', Slot.ARGUMENTS, "}")))
-
-    assert fires(bare, 'see {"name": "f", ') == '{"name": "f"'
-    assert fires(bare, 'see {"name": "Bob"') is None
 
 
 def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
@@ -94,29 +90,3 @@ def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
 
     assert triggers_of(Format(tools=calls), REQUEST) == (Trigger("word", token),)
     assert fires(replace(THINKING, tools=calls), f"<think>\nno {token}\n</think>Hi{token}x") == token
-
-
-def test_a_bracket_is_no_token() -> None:
-    """A list in prose isn't a call. The name of a tool has to follow the bracket."""
-    calls = replace(CALLS, section_start="[", call_start="")
-
-    assert fires(Format(tools=calls), "[1] is a note") is None
-    assert fires(Format(tools=calls), "[f{") == "[f"
-
-
-def test_a_token_that_opens_every_part_is_no_trigger() -> None:
-    """If reasoning begins with the same token, the trigger is the whole opener."""
-    calls = replace(CALLS, section_start="<|open|>tools", call_start="")
-    thought = replace(THINKING.reasoning, start="<|open|>think")
-
-    assert fires(Format(tools=calls, reasoning=thought), "<|open|>thin") is None
-    assert fires(Format(tools=calls, reasoning=thought), "Hi<|open|>tools") == "<|open|>tools"
-
-
-def test_words_that_open_every_part_are_no_trigger() -> None:
-    """If all parts begin with the same words, the trigger includes the name of a tool."""
-    calls = replace(CALLS, call_start="", function=("to=", Slot.NAME, "<|say|>", Slot.ARGUMENTS))
-    thought = replace(THINKING.reasoning, start="to=self<|say|>")
-
-    assert fires(Format(tools=calls, reasoning=thought), "to=user<|say|>Hi") is None
-    assert fires(Format(tools=calls, reasoning=thought), "to=f<|say|>{") == "to=f<"

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 from cases import cases
-from properties.families import COUNTED, FAMILIES, ID_BETWEEN, ID_FIRST, JSON_ID_LAST, TAG_AND_JSON, Family
+from properties.families import FAMILIES, TAG_AND_JSON, Family
 
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format import (
     FORMAT_VERSION,
     Arguments,
-    CallIdPosition,
     CallSyntax,
     Codec,
     Content,
@@ -51,19 +50,12 @@ def test_a_broken_format_names_the_place(text: str, message: str) -> None:
         Format.from_json(text)
 
 
-@pytest.mark.parametrize(
-    ("family", "position"),
-    [
-        (ID_FIRST, CallIdPosition.PRE_FUNC_NAME),
-        (ID_BETWEEN, CallIdPosition.BETWEEN_FUNC_AND_ARGS),
-        (JSON_ID_LAST, CallIdPosition.POST_ARGS),
-        (COUNTED, CallIdPosition.NONE),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)
-def test_the_position_of_the_id_follows_from_the_skeleton(family: Family, position: CallIdPosition) -> None:
+@cases
+def test_the_position_of_the_id_follows_from_the_skeleton(family: str, position: str) -> None:
     """The id is before the name, between name and arguments, or after the arguments."""
-    assert family.format.tools.call_id is position
+    [format] = [found.format for found in FAMILIES if found.name == family]
+
+    assert format.tools.call_id == position
 
 
 SAVED = json.loads((Path(__file__).parent / "version_1.json").read_text(encoding="utf-8"))

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cases import cases
 
 import unrender
 from unrender import ChatTemplate, Format
@@ -31,8 +32,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(folder, **changes):
-    data = {key: value for key, value in {**MINE, **changes}.items() if value is not ...}
+def write(folder, without=(), **changes):
+    data = {key: value for key, value in {**MINE, **changes}.items() if key not in without}
     (folder / "mine.json").write_text(json.dumps(data), encoding="utf-8")
 
 
@@ -80,27 +81,10 @@ def test_installed_packages_bring_formats(tmp_path):
     assert found.stdout == "('<|mine|>',)\n", found.stderr
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"name": ...}, "the field 'name' is missing"),
-        ({"why": " "}, "why: expected a text, found ' '"),
-        ({"format": ...}, "the field 'format' is missing"),
-        ({"format": None}, "format: expected an object, as in the data of `to_dict`, found NoneType"),
-        ({"format": {"version": 1, "nothing": 1}}, "format: unknown field 'nothing'"),
-        ({"format": {"version": 99}}, "format.version: 99 is not supported"),
-        ({"evidence": []}, "evidence: expected an object, found list"),
-        ({"evidence": {"some": ["x"]}}, "evidence: unknown field 'some'; known are ['all', 'any', 'none']"),
-        ({"evidence": {"all": "x"}}, "evidence.all: expected a list, found 'x'"),
-        ({"evidence": {"all": [""]}}, "evidence: expected texts, found an empty one"),
-        ({"because": "x"}, "unknown field 'because'; known are ['evidence', 'format', 'name'"),
-        ({"name": "qwen3"}, "name: expected an unused name, found 'qwen3' (unrender's own)"),
-    ],
-    ids=str,
-)
-def test_malformed_file_is_named(folder, changes, said):
+@cases
+def test_malformed_file_is_named(folder, said, changes, without):
     """An error in a user's file names the file and the field."""
-    write(folder, **changes)
+    write(folder, without, **changes)
 
     with pytest.raises(FormatError) as refused:
         declared_formats()

@@ -12,50 +12,30 @@ from unrender.errors import FormatError
 from unrender.format import (
     Arguments,
     CallSyntax,
-    Codec,
     Containers,
     Envelope,
     Format,
     Reasoning,
-    Skeleton,
     Slot,
     Strings,
     Typing,
     Words,
 )
+from unrender.format.data import decode
 
 NAME, ARGUMENTS, ID, KEY, VALUE, TYPE = Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.KEY, Slot.VALUE, Slot.TYPE
-RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
 
 
-@pytest.mark.parametrize(
-    ("entry", "separator", "between"),
-    [
-        ((KEY, "=", VALUE), ", ", ", "),
-        (("<p ", KEY, ">", VALUE, "</p>"), "\n", "</p>\n<p "),
-        (("<", KEY, ">", VALUE, "</", KEY, ">"), "", "</><"),
-        ((KEY, "=", VALUE), "", ""),
-    ],
-)
-def test_what_is_between_two_arguments(entry: Skeleton, separator: str, between: str) -> None:
+@cases
+def test_what_is_between_two_arguments(arguments: dict[str, Any], between: str) -> None:
     """The text between two arguments includes the text after a value, the separator, and the text before the next key."""
-    assert Arguments(entry=entry, separator=separator).between == between
+    assert decode(Arguments, arguments, where="").between == between
 
 
-@pytest.mark.parametrize(
-    ("entry", "codec", "open_ended"),
-    [
-        ((KEY, "=", VALUE), RAW, True),
-        ((KEY, "=", VALUE, "\n"), RAW, True),
-        ((KEY, "=", VALUE, "</p>"), RAW, False),
-        ((KEY, "=", VALUE, TYPE), RAW, False),
-        ((KEY, "=", VALUE), Codec(), False),
-        ((KEY, "="), RAW, False),
-    ],
-)
-def test_values_that_nothing_of_their_own_ends(entry: Skeleton, codec: Codec, open_ended: bool) -> None:
+@cases
+def test_values_that_nothing_of_their_own_ends(arguments: dict[str, Any], open_ended: bool) -> None:
     """A value is open-ended if it has no quotes, and only whitespace follows it."""
-    assert Arguments(entry=entry, codec=codec).open_ended is open_ended
+    assert decode(Arguments, arguments, where="").open_ended is open_ended
 
 
 MARKED = CallSyntax(

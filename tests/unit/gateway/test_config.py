@@ -11,6 +11,7 @@ from serving import TEMPLATES, corpus, template
 
 from unrender import ChatTemplate
 from unrender.gateway.backends import Sampler
+from unrender.gateway.backends.llama_server import start
 from unrender.gateway.config import read, read_file
 from unrender.gateway.failure import Failure
 
@@ -87,3 +88,12 @@ def test_check_of_settings_needs_no_engine(monkeypatch):
     for wrong in (remote | {"key_env": "NOT_SET_ANYWHERE"}, here | {"template": "nowhere.jinja"}):
         with pytest.raises(Failure, match=r"models\[0\]"):
             read({"models": [wrong]}, check=True)
+
+
+def test_file_that_is_no_model_is_not_loaded(tmp_path, monkeypatch):
+    """A template in place of weights is an error of one sentence, instead of ten lines from llama.cpp."""
+    monkeypatch.setattr("unrender.gateway.backends.llama_server.llama_cpp", object)
+    (tmp_path / "t.jinja").write_text("{{ messages }}")
+
+    with pytest.raises(Failure, match="expected a GGUF file.*a template is `template` or --model"):
+        start(str(tmp_path / "t.jinja"))

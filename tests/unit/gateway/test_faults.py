@@ -14,9 +14,10 @@ import pytest
 from cases import thinned
 from engine_server import MAKERS, EngineServer, Scripted, events
 from live import ASKED, listening, request, settled
-from serving import Told, posted, served
+from serving import Told, corpus, posted, served
 
-from unrender import ChatTemplate
+from unrender.gateway.backends import EngineError
+from unrender.gateway.gateway import GatewayLimits
 
 PATHS = list(ASKED)
 TEXT = "Hé ✓!"
@@ -170,19 +171,6 @@ def test_malformed_request_is_a_400_in_the_apis_shape(body, said):
         assert ("type" in answer.json()) == (path == "/v1/messages")
 
 
-def test_template_that_fails_is_a_400():
-    """A template that raises refuses the conversation, and the gateway continues."""
-    application = served(Told("Hi"), "json-tags")
-    application.state.gateway.models.all[0].turns.template = ChatTemplate.from_string(
-        "{% if messages[-1].content == 'Hello' %}{{ raise_exception('no, never') }}{% endif %}x"
-    )
-
-    answer = posted(application, PATHS[0], json=ASKED[PATHS[0]])
-
-    assert answer.status_code == 400
-    assert "no, never" in answer.json()["error"]["message"]
-
-
 @pytest.mark.slow
 def test_answers_end_when_the_shutdown_timeout_is_over(caplog):
     """After a signal, answers continue and new connections are refused. After the timeout, streams end with an error, and the engine's
@@ -211,3 +199,37 @@ def test_answers_end_when_the_shutdown_timeout_is_over(caplog):
         assert body.endswith(b"0\r\n\r\n")
     assert "Traceback" not in caplog.text
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) <= 1
+
+
+@pytest.mark.slow
+def test_silent_engine_is_waited_for_with_pings():
+    """While the engine is silent, comments keep the stream open, before the first piece and after it."""
+    application = served(Told([0.4, "Hello", 0.4, " you"]), limits=GatewayLimits(keepalive_interval=0.03))
+    text = posted(application, PATHS[0], json={**ASKED[PATHS[0]], "stream": True}).text
+
+    before, _, after = text.partition("Hello")
+    assert before.count(": ping") >= 2
+    assert after.count(": ping") >= 2
+    assert text.endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("row", corpus("too_long"), ids=lambda row: row["words"][:40])
+def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
+    """Errors about the context have the code and message that make agents shorten a conversation."""
+    error = EngineError(row["words"], status=row["status"])
+    application, begun = served(Told([error])), served(Told(["Hi", error]))
+
+    chat, responses, messages = (posted(application, path, json=body) for path, body in ASKED.items())
+    stream = posted(begun, PATHS[1], json={**ASKED[PATHS[1]], "stream": True})
+
+    found = [answer.json()["error"] for answer in (chat, responses)]
+    last = json.loads(stream.text.strip().rpartition("data: ")[2])["response"]["error"]["code"]
+    words = [one["message"] for one in (*found, messages.json()["error"])]
+    assert [text.startswith("prompt is too long") for text in words] == [row["long"]] * 3
+    assert (last == "context_length_exceeded") == row["long"]
+    if row["long"]:
+        assert {answer.status_code for answer in (chat, messages, responses)} == {400}
+        assert {one["code"] for one in found} == {"context_length_exceeded"}
+        assert [one["param"] for one in found] == ["messages", "input"]
+    else:
+        assert {one["code"] for one in found} == {None}

@@ -9,13 +9,11 @@ from itertools import cycle
 from typing import Any, get_args
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
-from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
+from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, served, template, written
 from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
 
 from unrender.gateway.answers.turns import CallDelivery
-from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.openai import Usage
+from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece
 
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
@@ -247,28 +245,16 @@ LOOK = "Let me look.\n"
 MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
 GOOD = MISQUOTED.partition('"the')[0]
 FINISHED = OutputPiece("", 0, "stop")
+HEALING = EngineCapabilities(seed=False, dialect="gbnf", lazy=True)
 MENDED = GOOD + '"Rome"}}\n</tool_call>'
-
-
-class Healer(Told):
-    """An engine that first sends a text, and then the next of `rests` for each continuation."""
-
-    def __init__(self, said: str, *rests: str, size: int = 5, dialect: str = "gbnf", finish: str = "stop") -> None:
-        super().__init__(self.next_text, capabilities=EngineCapabilities(seed=False, dialect=dialect, lazy=True))
-        self.texts = [said, *rests]
-        self.size, self.finish = size, finish
-
-    def next_text(self, _: Job) -> list[str | OutputPiece]:
-        """Return the next text in pieces."""
-        text = self.texts[(len(self.jobs) - 1) % len(self.texts)]
-        return [*chunked(text, self.size), OutputPiece("", 0, self.finish)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 999])
 @pytest.mark.parametrize("api", APIS)
 def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
     """The answer has the text before the call once, the new call, and nothing of the broken one, streamed or not."""
-    engine = Healer(LOOK + MISQUOTED, '"Rome"}}\n</tool_call>', size=size)
+    texts = (LOOK + MISQUOTED, MENDED.removeprefix(GOOD))
+    engine = Told(lambda _: [*chunked(texts[len(engine.jobs) % 2 - 1], size), FINISHED], capabilities=HEALING)
 
     streamed, whole = both(api, served(engine, "json-tags"))
 
@@ -284,70 +270,6 @@ def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
     assert engine.closed == len(engine.jobs)
 
 
-def test_a_call_that_its_schema_refuses_is_written_again() -> None:
-    """A call can be parsed and still have an argument that the tool lacks."""
-    engine = Healer(MENDED.replace('"city"', '"town"'), '"city": "Rome"}}\n</tool_call>')
-
-    answer = asked(engine)["choices"][0]["message"]
-
-    assert [call["function"]["arguments"] for call in answer["tool_calls"]] == ['{"city": "Rome"}']
-    assert len(engine.jobs) == 2
-
-
-def test_the_grammar_requires_the_arguments_after_the_error() -> None:
-    """Arguments that arrive after a call breaks are kept, too: the engine's grammar contains no other value."""
-    function: Any = TOOL["function"]
-    unit = {"properties": {**function["parameters"]["properties"], "unit": {"type": "string"}}}
-    tool = {"type": "function", "function": {**function, "parameters": {"type": "object", **unit}}}
-    rest = '"Rome", "unit": "kelvin"}}\n</tool_call>'
-    engine = Healer(MISQUOTED.replace("}}", ', "unit": "kelvin"}}'), rest)
-
-    body = {"model": "m", "messages": HELLO, "tools": [tool], "max_tokens": 500}
-    answer = posted(served(engine, "json-tags"), "/v1/chat/completions", json=body).json()["choices"][0]["message"]
-
-    assert json.loads(answer["tool_calls"][0]["function"]["arguments"]) == {"city": "Rome", "unit": "kelvin"}
-    assert "kelvin" in engine.jobs[1].grammar.text
-
-
-def asked(engine: Any, **settings: Any) -> Any:
-    body = {"model": "m", "messages": HELLO, "tools": [TOOL], "max_tokens": 500}
-    return posted(served(engine, "json-tags", **settings), "/v1/chat/completions", json=body).json()
-
-
-def test_the_response_says_what_was_healed_and_what_it_cost() -> None:
-    """The usage includes both jobs, the second job gets the rest of the limit, and a warning reports the healing."""
-    engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
-
-    answer = asked(engine)
-
-    first, second = engine.jobs
-    assert answer["usage"]["completion_tokens"] == len(chunked(MISQUOTED, 5)) + len(
-        chunked('"Rome"}}\n</tool_call>', 5)
-    )
-    assert first.limit == 500
-    assert second.limit == 500 - len(chunked(MISQUOTED, 5))
-    assert "a call of 'get_weather' was malformed; the model generated the rest of it again" in str(answer["warnings"])
-
-
-@pytest.mark.parametrize(
-    ("engine", "jobs"),
-    [
-        (Healer(MISQUOTED, '"a" b"}}\n</tool_call>'), 3),
-        (Healer(GOOD + '"Ro', finish="length"), 1),
-        (Healer(MISQUOTED, dialect=""), 1),
-        (Healer(MISQUOTED.replace("get_weather", "get_time")), 1),
-        (Healer(f"Write `{MISQUOTED}`, as I do."), 1),
-    ],
-    ids=["breaks each time", "token limit", "no grammar", "a tool that is not offered", "quoted"],
-)
-def test_what_cannot_be_healed_stays_as_it_is(engine: Healer, jobs: int) -> None:
-    """After two attempts, or if healing is impossible, the broken call is content, or is dropped at the token limit."""
-    answer = asked(engine)["choices"][0]["message"]
-
-    assert len(engine.jobs) == jobs
-    assert not answer.get("tool_calls")
-
-
 FAULTS = [EngineError("no", status=status) for status in (400, 404, 429, 500, 503)] + [EngineError("gone")]
 
 
@@ -360,123 +282,12 @@ def test_an_answer_survives_a_healing_that_fails(api: str, said: str, fault: Eng
     """If healing fails, the client gets the model's own answer with a warning, streamed or not."""
     engine = Told(
         lambda _: [*([rest] if rest else []), fault] if len(engine.jobs) % 2 == 0 else [*chunked(said, 5), FINISHED],
-        capabilities=EngineCapabilities(seed=False, dialect="gbnf", lazy=True),
+        capabilities=HEALING,
     )
-    application = served(engine, "json-tags", attempts=1)
 
-    streamed, whole = both(api, application)
+    streamed, whole = both(api, served(engine, "json-tags", attempts=1))
 
     plain = both(api, served(Told([*chunked(said, 5), FINISHED]), "json-tags"))[1]
     found = [{**answer, "warnings": None, "usage": None} for answer in (streamed, whole, plain)]
     assert comparable(found[0]) == comparable(found[1]) == comparable(found[2])
     assert len(engine.jobs) == 4
-    assert asked(engine, attempts=1)["warnings"] == ["a call of 'get_weather' is malformed, and could not be healed"]
-
-
-def counts(application: Any, name: str, label: str) -> dict[str, float]:
-    """Return the values of a metric of the model by one label."""
-    text = application.state.gateway.metrics.text().decode()
-    families = {family.name: family for family in text_string_to_metric_families(text)}
-    samples = families[f"unrender_{name}"].samples if f"unrender_{name}" in families else []
-    return {one.labels[label]: one.value for one in samples if one.name.endswith("_total") and one.value}
-
-
-@pytest.mark.parametrize(
-    ("rest", "result", "reading"),
-    [('"Rome"}}\n</tool_call>', "healed", "healed"), ("Sure.", "not_healed", "malformed")],
-)
-def test_healing_is_counted_and_logged(rest: str, result: str, reading: str, caplog: Any) -> None:
-    """Metrics and the log distinguish healed answers, and count the tokens that healing cost."""
-    caplog.set_level("INFO", "unrender.gateway")
-    application = served(Healer(MISQUOTED, rest), "json-tags")
-
-    posted(application, "/v1/chat/completions", json={"messages": HELLO, "tools": [TOOL]})
-
-    assert counts(application, "healings", "result") == {result: 1}
-    assert counts(application, "answers", "reading") == {reading: 1}
-    assert counts(application, "requests", "outcome") == {"ok": 1}
-    assert counts(application, "tokens", "kind")["healing"] >= len(chunked(rest, 5))
-    assert f'"healings": ["{result}"' in caplog.text
-
-
-@pytest.mark.parametrize(("limit", "jobs"), [(500, 2), (25, 1)])
-def test_a_call_is_healed_only_if_its_rest_fits(limit: int, jobs: int) -> None:
-    """The request's token limit applies to both jobs together."""
-    engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
-    body = {"messages": HELLO, "tools": [TOOL], "max_tokens": limit}
-
-    posted(served(engine, "json-tags"), "/v1/chat/completions", json=body)
-
-    assert len(engine.jobs) == jobs
-
-
-@pytest.mark.parametrize("rest", ["Sure.", "Paris</city></get_weather>\n<get_weather><city>Rome"])
-def test_what_comes_back_is_checked(rest: str) -> None:
-    """In a format with raw values, text that the grammar forbids may still resemble the rest of a call."""
-    broken = "Sure.\n<get_weather><town>Paris</town></get_weather>\n"
-    engine = Healer(broken, f"{rest}\n<get_weather><city>Paris</city></get_weather>")
-
-    application = served(engine, "tagged-key")
-    body = {"model": "m", "messages": HELLO, "tools": [TOOL]}
-    answer = posted(application, "/v1/chat/completions", json=body).json()
-
-    assert len(engine.jobs) > 1
-    assert "Sure.Sure." not in str(answer)
-    assert len(answer["choices"][0]["message"].get("tool_calls") or ()) <= 1
-
-
-def test_a_call_that_breaks_its_schema_is_never_silent() -> None:
-    """Without healing, the client gets the call with a warning, and the answer counts as mismatched."""
-    application = served(Told([MENDED.replace('"Rome"', "5"), FINISHED]), "json-tags")
-    body = {"messages": HELLO, "tools": [TOOL]}
-
-    answer = posted(application, "/v1/chat/completions", json=body).json()
-
-    assert answer["choices"][0]["finish_reason"] == "tool_calls"
-    assert answer["warnings"] == ["tool_calls[0]: the arguments violate the schema of 'get_weather'"]
-    assert counts(application, "answers", "reading") == {"mismatched": 1}
-
-
-@pytest.mark.parametrize(
-    ("limit", "said"),
-    [(None, "after 7 tokens; set a token limit"), (90, "after 7 of 90 tokens, at the end of"), (7, "")],
-)
-def test_an_answer_that_the_engine_cuts_off_says_so(limit: int | None, said: str) -> None:
-    """A warning names a limit that the client didn't set."""
-    engine = Told(["Hello", OutputPiece("", 0, "length", Usage(prompt_tokens=1, completion_tokens=7))])
-
-    answer = posted(served(engine), "/v1/chat/completions", json={"messages": HELLO, "max_tokens": limit}).json()
-
-    assert said in str(answer.get("warnings", ""))
-    assert bool(said) == ("warnings" in answer)
-
-
-def test_an_engine_that_dies_after_a_healed_call_costs_nothing() -> None:
-    """A healed call is sent even if the engine then fails, and the answer ends there."""
-    rests: list[list[Any]] = [[*chunked(MISQUOTED, 5), FINISHED], ['"Rome"}}\n</tool_call>', EngineError("gone")]]
-    engine = Told(
-        lambda _: rests[len(engine.jobs) - 1],
-        capabilities=EngineCapabilities(seed=False, dialect="gbnf", lazy=True),
-    )
-
-    (choice,) = asked(engine)["choices"]
-
-    assert choice["message"]["tool_calls"][0]["function"]["arguments"] == '{"city": "Rome"}'
-    assert choice["finish_reason"] == "tool_calls"
-
-
-@pytest.mark.parametrize("rest", ["", "Sure.", "Sure.\n" + MENDED, MISQUOTED])
-def test_an_engine_that_ignores_the_grammar_changes_nothing(rest: str) -> None:
-    """The model's own answer is kept if the new text isn't the rest of the call."""
-    answer = asked(Healer(LOOK + MISQUOTED, rest))
-
-    assert answer["choices"][0]["message"]["content"] == (LOOK + MISQUOTED).strip()
-    assert "could not be healed" in str(answer["warnings"])
-
-
-def test_a_setting_leaves_broken_calls_alone() -> None:
-    """With `heal = false`, the engine gets one job."""
-    engine = Healer(MISQUOTED, '"Rome"}}\n</tool_call>')
-
-    assert MISQUOTED in asked(engine, heals=False)["choices"][0]["message"]["content"]
-    assert len(engine.jobs) == 1

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 from cases import beside
-from serving import HELLO, TOOL, Told, asked, posted
+from serving import HELLO, TOOL, Told, asked, posted, template
 
 from unrender import ChatTemplate
 from unrender.gateway import app
@@ -102,3 +102,25 @@ def test_engine_that_is_not_there_is_tried_later():
     engine.fails = None
     asyncio.run(one.probe())
     assert one.found.grammar is True
+
+
+def test_one_dead_engine_of_two_leaves_the_gateway_ready():
+    """The gateway is ready if any engine is. The body and a metric contain the state of each engine."""
+
+    class Dead(Told):
+        async def ready(self):
+            return "the engine cannot be reached"
+
+    def state(*engines):
+        turns = TurnFactory(template=template())
+        models = [Model(name=f"m{i}", turns=turns, backend=engine) for i, engine in enumerate(engines)]
+        application = app(models)
+        answer, metrics = asked(application, "GET", "/ready"), asked(application, "GET", "/metrics").text
+        return answer.status_code, answer.json()["status"], answer.json()["engines"], metrics
+
+    code, status, engines, metrics = state(Told("Hi"), Dead("Hi"))
+    assert (code, status, engines) == (200, "partly ready", {"m0": "ready", "m1": "not ready"})
+    assert 'unrender_engine_ready{model="m0"} 1.0' in metrics
+    assert 'unrender_engine_ready{model="m1"} 0.0' in metrics
+    assert state(Dead("Hi"))[:2] == (503, "not ready")
+    assert state(Told("Hi"))[:2] == (200, "ready")

@@ -60,48 +60,6 @@ def test_stored_answer_is_got_and_deleted():
     assert again == whole
 
 
-def test_item_can_be_referred_to():
-    """An item of a stored answer can be sent as a reference. An unknown item is an error."""
-    engine = Told("Once upon a time")
-
-    responses = openai_of(served(engine, limits=ROOM)).responses
-    reference = {"type": "item_reference", "id": responses.create(model="m", input="Tell me.").output[0].id}
-    responses.create(model="m", input=[reference, {"role": "user", "content": "Go on."}])
-
-    with pytest.raises(openai.BadRequestError, match="stored item"):
-        responses.create(model="m", input=[{"type": "item_reference", "id": "msg_0"}])
-    assert "Once upon a time" in engine.jobs[1].turn.prompt
-
-
-def test_nothing_is_stored_unless_it_is_asked_for():
-    """Without a store, nothing is stored, and the answer has a warning. With one, `store: false` is respected."""
-
-    def told(limits, **request):
-        application = served(Told("Hi"), limits=limits)
-        whole = stored_as(application, input="Hello", **request).json()
-        return whole, stored_as(application, input="More", previous_response_id=whole["id"])
-
-    whole, refused = told(GatewayLimits(), store=True)
-    assert (whole["store"], whole["warnings"]) == (False, ["store: not honoured"])
-    assert "not stored" in refused.json()["error"]["message"]
-
-    whole, refused = told(ROOM, store=False)
-    assert whole["store"] is False
-    assert refused.json()["error"]["code"] == "previous_response_not_found"
-    assert refused.status_code == 400
-
-
-def test_answers_are_their_owners():
-    """An answer can only be retrieved with the key that requested it."""
-    keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
-
-    application = served(Told("Hi"), limits=ROOM, keys=keys)
-    mine, other = ({"authorization": f"Bearer {name}"} for name in ("one", "other"))
-    whole = posted(application, "/v1/responses", json={"input": "Hello"}, headers=mine).json()
-
-    assert [status(application, whole["id"], headers=headers) for headers in (mine, other, {})] == [200, 404, 401]
-
-
 def bytes_in(place):
     """Return the size of all answers in an SQLite file in bytes, and their number."""
     with closing(sqlite3.connect(place)) as database:

@@ -15,6 +15,7 @@ from unrender import GrammarError, Malformed, Message, Parser
 from unrender import grammar as c
 from unrender.dialects.sample import drawer
 from unrender.format import Format, TurnTexts
+from unrender.format.data import decode
 from unrender.grammar import Grammar
 from unrender.grammar.handmade import (
     CallCount,
@@ -67,43 +68,23 @@ def test_what_is_written_is_read(grammar):
     assert names == {"get_weather", "get_time"}
 
 
-def test_a_call_is_bound_by_its_tool():
-    """Each tool name requires the arguments of its own schema."""
-    accepts = lark_reader(turn_of(WHOLE, REQUEST).constraint("llguidance").grammar)
+@pytest.mark.parametrize(
+    ("grammar", "tools", "right", "wrong"),
+    [
+        (WHOLE, REQUEST, ['Hi<call>get_weather:{"days": 3}</call>'], ['<call>get_weather:{"days": 30}</call>']),
+        (WHOLE, REQUEST, ["Hi"], ['<call>get_rain:{"days": 3}</call>']),
+        (WHOLE, Request(), ["Hi"], ["<call>get_weather:{}</call>"]),
+        (ENTRIES, REQUEST, ["get_weather(city=New York,days=3)"], ["get_weather(days=New York)"]),
+        (ENTRIES, REQUEST, ["get_weather()"], ["get_weather(town=Rome)"]),
+        (PYTHON, REQUEST, ["get_time{}"], ["get_time{'days': null}"]),
+    ],
+    ids=["arguments", "names", "no tools", "values", "keys", "Python"],
+)
+def test_a_call_is_bound_by_its_tool(grammar, tools, right, wrong):
+    """Each tool name requires the arguments of its own schema. Without tools, the grammar has no calls."""
+    accepts = lark_reader(turn_of(grammar, tools).constraint("llguidance").grammar)
 
-    assert accepts('Hi<call>get_weather:{"days": 3}</call>')
-    assert not accepts('<call>get_weather:{"days": 30}</call>')
-    assert not accepts('<call>get_rain:{"days": 3}</call>')
-
-
-def test_entries_are_bound_by_their_schema():
-    """Values that aren't strings follow their schema, and strings follow the grammar."""
-    accepts = lark_reader(turn_of(ENTRIES, REQUEST).constraint("llguidance").grammar)
-
-    assert accepts("get_weather(city=New York,days=3)")
-    assert not accepts("get_weather(days=New York)")
-    assert not accepts("get_weather(town=Rome)")
-
-
-def test_python_values_are_written_in_pythons_spelling():
-    """The grammar contains `None`, but not `null`."""
-    written = turn_of(c.content(c.python_value()), Request(tools=None)).constraint("llama.cpp").grammar
-
-    assert '"None"' in written
-    assert '"null"' not in written
-
-
-def test_without_tools_no_call_is_written():
-    """Without tools, the grammar has no calls."""
-    assert not lark_reader(turn_of(WHOLE).constraint("llguidance").grammar)("<call>get_weather:{}</call>")
-
-
-def test_one_name_is_read_for_each_tool():
-    """A grammar of one call is expanded for every tool."""
-    text = turn_of(PYTHON, REQUEST).constraint("llama.cpp").grammar
-
-    assert "get_" in text
-    assert read(PYTHON, "get_time{'utc': True}")[0].tool_calls[0].arguments_json == '{"utc": true}'
+    assert [text for text in (*right, *wrong) if accepts(text)] == right
 
 
 CALL = c.tool_call("c")
@@ -228,18 +209,10 @@ def test_every_answer_has_the_number_of_calls(node, count, seed):
         assert all(fits(found, at) for at in range(5))
 
 
-@pytest.mark.parametrize(
-    ("turn", "ends"),
-    [
-        (TurnTexts(end="<end>"), ("<end>",)),
-        (TurnTexts(end="\n<end>\n"), ("\n<end>", "<end>")),
-        (TurnTexts(end=" \n", ends=("<a>", " <b>", "<a>")), ("<a>", " <b>", "<b>")),
-        (TurnTexts(), ()),
-    ],
-)
+@cases
 def test_a_turn_ends_with_and_without_the_layout_before(turn, ends):
     """Whitespace alone ends nothing, and every end is listed once."""
-    assert ends_of(turn) == ends
+    assert list(ends_of(decode(TurnTexts, turn, where=""))) == ends
 
 
 def test_free_text_stops_at_the_end_of_the_turn():

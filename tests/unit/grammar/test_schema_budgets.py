@@ -31,10 +31,6 @@ BRANCHES = [{"anyOf": [{"properties": {f"p{i}{j}": {}}} for j in range(4)]} for 
 WIDER = {
     "branches multiplied": ({"allOf": BRANCHES}, "anyOf"),
     "branches of lengths": ({"allOf": [{"anyOf": [{"minLength": j} for j in range(4)]} for _ in range(10)]}, "anyOf"),
-    "a long repetition": ({"pattern": "^[a-z]{1000000000}$"}, "pattern"),
-    "repetitions multiplied": ({"pattern": "(((a{1,100}){1,100}){1,100}){1,100}"}, "pattern"),
-    "5000 groups": ({"pattern": "(" * 5000 + "a" + ")" * 5000}, "pattern"),
-    "a long pattern": ({"pattern": "a" * 200_000}, "pattern"),
     "a surrogate": ({"pattern": "[\ud800-\udfff]"}, "pattern"),
     "a surrogate alone": ({"pattern": "\ud800"}, "pattern"),
     "a deep value": ({"enum": [nested(200, lambda value: [value])]}, "enum"),
@@ -56,11 +52,7 @@ NO_SCHEMA = {
     "maxLength Infinity": ({"maxLength": INFINITY}, "#/maxLength: expected a whole number"),
     "minimum NaN": ({"type": "number", "minimum": NAN}, "#/minimum: expected a number"),
     "minimum Infinity": ({"type": "integer", "minimum": INFINITY}, "#/minimum: expected a number, found inf"),
-    "multipleOf 0": ({"type": "integer", "multipleOf": 0}, "#/multipleOf: expected a positive number"),
-    "multipleOf negative": ({"type": "number", "multipleOf": -1e-300}, "#/multipleOf: expected a positive number"),
     "key 5": ({"properties": {5: {}}}, "#/properties: expected names that are strings, found 5"),
-    "properties 5": ({"anyOf": [{"properties": 5}]}, "#/anyOf/0/properties: expected an object, found 5"),
-    "index ²": ({"$ref": "#/anyOf/²", "anyOf": [{}]}, "has no target: '²' is missing"),
     "5000 digits": ({"$ref": "#/anyOf/" + "1" * 5000, "anyOf": [{}]}, "has no target"),
     "a number of 5000 digits": ({"const": 10**5000}, "#/const: expected JSON"),
     "a number as type": ({"type": 10**5000}, "#/type: expected one of"),
@@ -98,13 +90,3 @@ def test_many_values_are_written(dialect: str) -> None:
     few, many = (len(written(c.schema({"enum": [f"v{i}" for i in range(count)]}), dialect)) for count in (5000, 10_000))
 
     assert many < 2.5 * few
-
-
-def test_many_properties_are_written() -> None:
-    """All thousand properties are written."""
-    assert (
-        "p999"
-        in turn_of(c.schema({"properties": {f"p{i}": {"type": "string"} for i in range(1000)}}))
-        .constraint("llama.cpp")
-        .grammar
-    )

@@ -33,13 +33,6 @@ def test_equal_parts_share_a_rule() -> None:
     assert size(**{f"p{n}": point for n in range(20)}) - size(p0=point) < 20 * 150
 
 
-def test_rules_grow_linearly_with_optional_properties() -> None:
-    """Optional properties don't multiply the rules."""
-    few, some, many = (size(**{f"p{n}": {"type": "boolean"} for n in range(10, 10 + count)}) for count in (10, 20, 40))
-
-    assert many - some <= 2.2 * (some - few)
-
-
 def test_white_space_between_tokens_is_bounded() -> None:
     """A model can't generate endless whitespace."""
     assert "{0,32}" in turn_of(c.schema({"type": "array"})).constraint("llama.cpp").grammar

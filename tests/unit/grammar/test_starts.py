@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from cases import cases
 from recipes import ANALYSIS, rows_of
+from remainders import grammar_of
 
 from unrender import GrammarError, nodes
 from unrender import grammar as c
@@ -59,20 +61,11 @@ def test_rules_start_as_what_they_refer_to() -> None:
     assert {name: line(start) for name, start in found.items()} == {"a": "[x-z] by b c", "b": "[y-z] by c", "c": "[z]"}
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"a": c.ref("a")},
-        {"a": c.sequence(c.optional("x"), c.ref("b")), "b": c.choice("y", c.ref("a"))},
-        {"a": c.sequence(c.peek(c.ref("a")), "x")},
-    ],
-)
-def test_left_recursion_is_refused(rules: dict[str, nodes.Node]) -> None:
+@cases
+def test_left_recursion_is_refused(rules: dict[str, str]) -> None:
     """A rule may not enter itself in any way before it consumes a character."""
-    with pytest.raises(
-        GrammarError, match=r"rule 'a' may enter itself before it consumes a character \(left recursion\)"
-    ):
-        starts_of(rules)
+    with pytest.raises(GrammarError, match=r"rule 'a' may enter itself before it .* character \(left recursion\)"):
+        starts_of(grammar_of(rules).rules)
 
 
 def test_a_recursion_that_takes_a_character_first_is_none() -> None:

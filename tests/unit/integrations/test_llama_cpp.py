@@ -6,23 +6,18 @@ import re
 import sys
 import types
 import warnings
-from pathlib import Path
 
 import pytest
+from letters import SOURCE, USER
+from letters import WEATHER as TOOL
 
 from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.errors import SchemaWarning
 from unrender.integrations.llama_cpp import ChatHandler
 
-SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 BOS, EOS, END, OPEN = 0x110000, 0x110001, 0x110002, 0x110003
 SPECIAL = {BOS: "<s>", EOS: "</s>", END: "<|end|>", OPEN: "<tool_call>"}
 IDS = {text.encode(): token for token, text in SPECIAL.items()}
-USER = [{"role": "user", "content": "Hello"}]
-TOOL = {
-    "type": "function",
-    "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
-}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Zürich 😀"}}\n</tool_call>'
 REQUIRED = {"tools": [TOOL], "tool_choice": "required"}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from cases import cases
-from letters import SOURCE, Letters
+from letters import NOW as TOOL
+from letters import SOURCE, USER, Letters
 
 from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.integrations.rendered import (
@@ -20,8 +21,6 @@ from unrender.integrations.rendered import (
 )
 
 TEMPLATE = ChatTemplate.from_string(SOURCE, eos_token="</s>")
-USER = [{"role": "user", "content": "Hello"}]
-TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
 PROMPT = TEMPLATE.prepare(USER, tools=[TOOL]).prompt
 
 

@@ -11,7 +11,8 @@ import types
 import pytest
 from byte_tokenizer import byte_tokenizer
 from engines import installed
-from letters import SOURCE, Letters
+from letters import NOW as TOOL
+from letters import SOURCE, USER, Letters
 
 from unrender import ContentText, GrammarError, MessageFinished, TemplateError
 from unrender.integrations.transformers import (
@@ -23,8 +24,6 @@ from unrender.integrations.transformers import (
     streamer,
 )
 
-USER = [{"role": "user", "content": "Hello"}]
-TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
 OUTPUT = '<think>\nHm.\n</think>\n\nOk.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call><|end|>'
 PAD = Letters.pad_token_id
 

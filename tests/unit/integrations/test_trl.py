@@ -193,17 +193,17 @@ def now(n: int) -> dict[str, int]:
     return {"hour": 12}
 
 
-def rollouts(*answers, longest=1000, **settings):
-    """Return the columns of a conversation with known answers."""
+def rollouts(*answers, longest=1000, tools=(now,), source=SOURCE, variables=None, **settings):
+    """Return the columns of a conversation with known answers. `variables` are those of the trainer."""
     tokenizer, given = Trainer.processing_class, iter(answers)
     made = rollout_func(
-        [now],
+        tools,
         generate=lambda prompts, _: ([tokenizer.encode(next(given)).ids for _ in prompts], None),
-        template=ChatTemplate.from_string(SOURCE, eos_token="<|end|>"),
+        template=ChatTemplate.from_string(source, eos_token="<|end|>"),
         **settings,
     )
     trainer = Trainer()
-    trainer.max_completion_length = longest
+    trainer.max_completion_length, trainer.args = longest, SimpleNamespace(chat_template_kwargs=variables)
     return made([[{"role": "user", "content": "Hello"}]], trainer)
 
 
@@ -222,18 +222,6 @@ def test_rollouts_call_tools():
     assert split(done) == (CALL + "Noon.<|end|>", '<|tool|>{"hour": 12}<|end|><|assistant|>')
     assert '{"error": "ValueError: 2"}' in split(failed)[1]
     assert done["logprobs"] is None
-
-
-@pytest.mark.parametrize(
-    ("answers", "settings"),
-    [(["Hi.<|end|>"], {}), ([CALL], {"turns": 1}), ([CALL[:-30]], {}), ([CALL], {"longest": 50})],
-)
-def test_rollouts_end(answers, settings):
-    """A rollout ends at an answer without calls, after the last turn, at a broken call, and at the maximum length."""
-    sampled, said = split(rollouts(*answers, **settings))
-
-    assert answers[0].startswith(sampled)
-    assert said == ""
 
 
 def test_rollouts_with_users():
@@ -294,8 +282,12 @@ def test_a_reward_sees_messages_and_answers():
     ],
 )
 def test_a_conversation_says_why_it_ended(answers, settings, why):
-    """Each row has one word for the end of its conversation."""
-    assert rollouts(*answers, **settings)["ended"] == [why]
+    """Each row has one word for the end of its conversation, and nothing follows the last answer."""
+    columns = rollouts(*answers, **settings)
+    sampled, said = split(columns)
+
+    assert columns["ended"] == [why]
+    assert (answers[0].startswith(sampled), said) == (True, "")
 
 
 def test_tools_may_be_async_and_run_side_by_side():
@@ -312,16 +304,9 @@ def test_tools_may_be_async_and_run_side_by_side():
         met.wait()
         return f"there {n}"
 
-    tokenizer = Trainer.processing_class
     call = CALL.removeprefix("Ok.\n").removesuffix("<|end|>")
-    answers = iter([call.replace("now", "later") + "\n" + call.replace("now", "there") + "<|end|>", "Done.<|end|>"])
-    made = rollout_func(
-        [later, there],
-        generate=lambda prompts, _: ([tokenizer.encode(next(answers)).ids for _ in prompts], None),
-        template=ChatTemplate.from_string(SOURCE, eos_token="<|end|>"),
-    )
-
-    columns = made([[{"role": "user", "content": "Hello"}]], Trainer())
+    both = call.replace("now", "later") + "\n" + call.replace("now", "there") + "<|end|>"
+    columns = rollouts(both, "Done.<|end|>", tools=(later, there))
 
     assert [text for role, text in said_of(columns) if role == "tool"] == ["later 1", "there 1"]
 
@@ -329,15 +314,9 @@ def test_tools_may_be_async_and_run_side_by_side():
 def test_the_trainers_template_variables_are_used():
     """`GRPOConfig.chat_template_kwargs` sets the variables, and an argument takes precedence."""
     source = "{{ mood | default('calm') }}" + SOURCE
-    template, tokenizer = ChatTemplate.from_string(source, eos_token="<|end|>"), Trainer.processing_class
-    trainer = Trainer()
-    trainer.args = SimpleNamespace(chat_template_kwargs={"mood": "wild"})
     for settings, mood in (({}, "wild"), ({"chat_template_kwargs": {"mood": "shy"}}, "shy")):
-        made = rollout_func(
-            generate=lambda prompts, _: ([tokenizer.encode("Hi.<|end|>").ids], None), template=template, **settings
-        )
-        columns = made([[{"role": "user", "content": "Hello"}]], trainer)
-        assert tokenizer.decode(columns["prompt_ids"][0]).startswith(mood)
+        columns = rollouts("Hi.<|end|>", source=source, variables={"mood": "wild"}, **settings)
+        assert Trainer.processing_class.decode(columns["prompt_ids"][0]).startswith(mood)
 
 
 def test_what_follows_an_error_is_one_of_three_words():

@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
+FLAT: Any = [{"type": "function", **tool["function"]} for tool in TOOLS]
 FORM: Any = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
 SERVER = "vllm.entrypoints.openai.chat_completion.serving"
 RENDERER = "vllm.renderers.online_renderer"
@@ -46,16 +47,17 @@ def adjusted(name, request, prompt, **options):
 
 
 @pytest.mark.parametrize("name", all_template_paths())
-def test_chat_streams_what_the_template_says(name):
-    """For every chunking through vLLM's stream processor, and for a whole answer, the format's message is returned."""
+def test_answers_mean_what_the_template_says(name):
+    """For every chunking through vLLM's own streams of both APIs, and for a whole answer, the format's message is returned."""
     turn, tools = prepared(name)
-    request = chat(tools=TOOLS if tools else None)
+    request, other = chat(tools=TOOLS if tools else None), responses(tools=FLAT if tools else [], stream=True)
     for seed in SEEDS:
         answer = turn.sample(seed)
         expected = turn.parse(answer)
         for chunks in splits(answer, seed):
             deltas, reason = streamed(name, request, turn.prompt, chunks or [""])
             assert folded(deltas) == meant(expected)
+            assert items(name, other, turn.prompt, chunks or [""]) == meant(expected)
             assert reason == ("tool_calls" if expected.tool_calls else "stop")
         parser = parser_of(name, request, turn.prompt, SERVER)
         reasoning, content, calls = parser.parse(answer, request, enable_auto_tools=True)
@@ -63,23 +65,11 @@ def test_chat_streams_what_the_template_says(name):
         assert (reasoning or "", content or "", said) == meant(expected)
 
 
-@pytest.mark.parametrize("name", all_template_paths())
-def test_responses_stream_what_the_template_says(name):
-    """Through the Responses server's own event loop, the items equal those of the message."""
-    turn, tools = prepared(name)
-    flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
-    request = responses(tools=flat if tools else [], stream=True)
-    for seed in SEEDS:
-        answer = turn.sample(seed)
-        for chunks in splits(answer, seed):
-            assert items(name, request, turn.prompt, chunks or [""]) == meant(turn.parse(answer))
-
-
 def test_what_follows_a_call_in_its_last_chunk_is_an_item_of_its_own():
     """If a chunk contains the end of a call and more text or another call, Responses lose nothing."""
     call = '<|call>call:get_weather{city:<|"|>Rome<|"|>}<call|>'
     turn, _ = prepared("bare-keys")
-    request = responses(tools=[{"type": "function", **tool["function"]} for tool in TOOLS], stream=True)
+    request = responses(tools=FLAT, stream=True)
     for answer in (f"{call}Bye", f"Hi{call}So{call}Bye"):
         for at in range(1, len(answer)):
             assert items("bare-keys", request, turn.prompt, [answer[:at], answer[at:]]) == meant(turn.parse(answer))
@@ -123,12 +113,11 @@ NOW: Any = {"type": "function", "name": "now"}
 @pytest.mark.parametrize(("choice", "others"), [("required", True), (NOW, False), (ALLOWED, False)], ids=str)
 def test_responses_are_held_to_what_was_asked(choice, others):
     """Required, named and allowed tools are in the tag that the engine gets."""
-    flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
     calls = [
         template("json-tags").prepare(USER, tools=TOOLS, tool_choice={"type": "function", "function": {"name": name}})
         for name in ("now", "get_weather")
     ]
-    request, tag = adjusted("json-tags", responses(tools=flat, tool_choice=choice), calls[0].prompt)
+    request, tag = adjusted("json-tags", responses(tools=FLAT, tool_choice=choice), calls[0].prompt)
 
     accepts, answers = tag_reader(tag), [turn.sample(1) for turn in calls]
     if hasattr(request, "_grammar_from_parser"):
@@ -246,9 +235,8 @@ def test_what_cannot_be_is_said_at_startup_or_as_a_bad_request():
         manager.get_parser("unrender", "unrender", enable_auto_tools=True, tokenizer=byte_tokenizer((), eos=EOS))
     bad = importlib.import_module("vllm.exceptions").VLLMValidationError
     missing = {**ALLOWED, "tools": [{"type": "function", "name": "missing"}]}
-    flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
     with pytest.raises(bad, match="missing"):
-        adjusted("json-tags", responses(tools=flat, tool_choice=missing), template("json-tags").prepare(USER).prompt)
+        adjusted("json-tags", responses(tools=FLAT, tool_choice=missing), template("json-tags").prepare(USER).prompt)
 
 
 def test_the_command_line_takes_the_name():

@@ -20,7 +20,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 _NAMED = {family.name: family for family in FAMILIES}
 CALLS = {
-    _NAMED["json_envelope"]: '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
+    _NAMED["json_envelope"]: '<tool_call>{"name": "now", "arguments": {}}</tool_call>',
     _NAMED["key_and_value"]: "<tool_call>now\n</tool_call>",
     _NAMED["tagged"]: "<tool_call>\n<function=now>\n</function>\n</tool_call>",
 }
@@ -57,8 +57,27 @@ def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Fami
     assert read(family, before + CALLS[family], 1)[1] == 1
 
 
-@pytest.mark.parametrize("before", ["Let me look.", "Plan:\n- look\n- act\n", "# Plan\n\nLook.\n\n---\n", "I call it:"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me look.\nCALL\nI wait for the result.",
+        "Let me look...\nCALL\n...and wait.",
+        "Plan:\n- look\n- act\n\nCALL\nI wait for the result.",
+        "# Plan\n\nLook.\n\n---\n\nCALL\nI wait for the result.",
+        "I call it:\nCALL\nI wait for the result.",
+        "Sure: CALL\nI wait for the result.",
+        "I look at it. CALL\nI look forward to it.",
+        "Step 1: think\nStep 2: CALL\nThen I wait.",
+        "**Step 1:** think\n**Step 2:** CALL\nThen I wait.",
+        "Thought: hm\nAction: CALL\nObservation: none",
+        "[log] done\n\nCALL\nI wait for the result.",
+        "Tool call: CALL\nTool call: CALL\nDone.",
+        "Call:\nCALL\nCall:\nCALL",
+        "The log:\n[log] CALL",
+        "Ann> CALL",
+    ],
+)
 @pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
-def test_a_call_between_texts_is_a_call(before: str, family: Family) -> None:
-    """Unrelated lines before and after a call don't quote it."""
-    assert read(family, f"{before}\n{CALLS[family]}\nI wait for the result.", 1)[1] == 1
+def test_a_call_between_texts_is_a_call(text: str, family: Family) -> None:
+    """Unrelated lines before and after a call don't quote it, and neither does a line with the same words before another call."""
+    assert read(family, text.replace("CALL", CALLS[family]), 1)[1] == text.count("CALL")

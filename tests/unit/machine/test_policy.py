@@ -9,13 +9,10 @@ from unrender import Policy, RequestError
 
 def test_a_policy_takes_plain_words() -> None:
     """Type checkers accept the words: mypy checks this file."""
-    assert (
-        Policy(unknown_tools="call", calls_in_reasoning="ignore", tool_calls="streamed", undeclared_reasoning="content")
-        != Policy()
-    )
+    assert Policy(unknown_tools="call", tool_calls="streamed", undeclared_reasoning="content") != Policy()
 
 
-@pytest.mark.parametrize("name", ["unknown_tools", "calls_in_reasoning", "tool_calls", "undeclared_reasoning"])
+@pytest.mark.parametrize("name", ["unknown_tools", "tool_calls", "undeclared_reasoning"])
 def test_a_word_that_a_field_does_not_have_is_an_error(name: str) -> None:
     """The error names the field and its allowed words."""
     for given in ("sometimes", 5, None, []):

@@ -36,9 +36,11 @@ def test_empty_fields_are_left_out() -> None:
 
 
 def test_what_people_send_is_read_as_the_row_says() -> None:
-    """Each form of tools, choices, response formats and arguments is read. Errors name the place of a mistake."""
+    """Each form of messages, tools, choices and arguments is read or rewritten. Errors name the place of a mistake."""
     for row in rows_of(MESSAGES):
+        before = str(row)
         assert {key: row[key] for key in ("gives", "error") if key in row} == read(row), row
+        assert str(row) == before
 
 
 def test_a_required_call_needs_a_tool() -> None:

@@ -18,7 +18,6 @@ FORMAT = Format(turn=TurnTexts(end="<end>"))
 ONE, OTHER = Grammar(content(rest())), Grammar(literal("a"))
 POLICY = {
     "unknown_tools": "call",
-    "calls_in_reasoning": "ignore",
     "tool_calls": "streamed",
     "failed_calls": "call",
     "undeclared_reasoning": "content",

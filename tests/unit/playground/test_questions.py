@@ -56,11 +56,6 @@ def test_an_example_is_parsed_with_its_models_own_format(example):
     assert answer("explanation", request | {"output": output})["clean"]
 
 
-def test_a_malformed_format_is_an_error():
-    """The message names the field."""
-    assert "error" in answer("format", {"source": SOURCE, "format": {"version": 2, "tools": 3}})
-
-
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_has_an_answer_in_json(question):
     """Every request returns JSON for a valid template."""
@@ -82,21 +77,6 @@ def test_the_format_is_a_row_of_parts():
     assert row[0]["field"] == "reasoning.start"
 
 
-@pytest.mark.parametrize(
-    ("source", "facts"),
-    [
-        (
-            SOURCE,
-            ["reasoning: optional, in <think>…</think>", "calls: JSON in <call>, several per answer; no call ids"],
-        ),
-        ("{{ messages[0].content }}", ["reasoning: not in the template", "calls: not in the template"]),
-    ],
-)
-def test_facts_say_the_format_in_a_few_words(source, facts):
-    """The facts describe reasoning and calls."""
-    assert answer("format", {"source": source})["facts"] == facts
-
-
 def test_evidence_has_both_renderings():
     """Evidence has two renderings, split into their common start, their different parts and their common end."""
     found = next(item for item in asked("format")["evidence"] if item["name"] == "R1")
@@ -106,20 +86,16 @@ def test_evidence_has_both_renderings():
     assert split["right"].startswith("<think>")
 
 
-def test_the_prompt_shows_what_the_model_wrote():
-    """The response contains the ranges that the model wrote, and the start of the generation prompt."""
-    found = asked("prompt")
-    ((start, end),) = found["written"]
-
-    assert found["prompt"][start:end] == "Hello!<|end|>"
-    assert found["prompt"][found["history"] :] == "<|assistant|>"
-
-
 def test_the_prompt_shows_whose_each_text_is():
-    """The response contains the ranges of the messages' texts, and of the markers in them. An attack is one of these texts."""
-    attack = asked("prompt")["attack"]
+    """The response contains the ranges of the texts that the model wrote, of the messages' texts, and of the markers in them."""
+    first = asked("prompt")
+    ((start, end),) = first["written"]
+    attack = first["attack"]
 
     found = asked("prompt", messages=[{"role": "user", "content": attack}])
+
+    assert first["prompt"][start:end] == "Hello!<|end|>"
+    assert first["prompt"][first["history"] :] == "<|assistant|>"
 
     owners = [(found["prompt"][start:end], role, where) for start, end, role, where in found["owners"]]
     assert (attack, "user", "messages[0].content") in owners
@@ -139,22 +115,12 @@ def test_random_samples_say_something():
     assert all(asked("sample", seed=seed)["output"] for seed in range(0, 40, 4))
 
 
-def test_a_format_that_no_rendering_shows_is_an_error():
-    """The error for a template that never renders contains the reason."""
-    found = answer("format", {"source": "{{ raise_exception('not today') }}"})
-
-    assert list(found) == ["error"]
-    assert found["error"].startswith("no rendering succeeded: ")
-    assert "not today" in found["error"]
-
-
 def test_a_proof_is_made_check_by_check():
     """Each check can be requested separately, and an unknown name is an error."""
     (found,) = asked("checks", check="content")["findings"]
 
     assert (found["capability"], found["verdict"]) == ("content", "passed")
     assert "content" in asked("format")["checks"]
-    assert asked("checks", check="dance")["error"].startswith("check: expected one of ['content', ")
 
 
 def engine_lines(name: str) -> list[str]:
@@ -188,12 +154,17 @@ def test_reading_is_a_film():
     found = asked("read", output=f"Look: {CALL}<|end|>", chunk=1)
     steps = found["steps"]
     deltas = [delta for step in steps for delta in step["deltas"]]
+    events = [event["event"] for step in steps for event in step["events"]]
 
     assert [step["fed"] for step in steps[:3]] == [1, 2, 3]
     assert all(step["settled"] <= step["fed"] for step in steps)
     assert any(step["settled"] < step["fed"] for step in steps)
     assert "".join(delta.get("content", "") for delta in deltas) == "Look: "
     assert found["message"]["tool_calls"][0]["function"] == {"name": "find", "arguments": '{"what": "it"}'}
+    assert (events[0], events[-1]) == ("ContentText", "MessageFinished")
+    assert found["spans"][0] == {"role": "content", "start": 0, "end": 6}
+    assert (found["failed_calls"], found["finish_reason"]) == ([], "tool_calls")
+    assert [step["settled"] for step in asked("read", output="a<|", chunk=3)["steps"]] == [1, 3]
 
 
 def test_a_format_is_compared_with_a_template():
@@ -207,18 +178,10 @@ def test_a_format_is_compared_with_a_template():
     ]
 
 
-def test_what_is_not_enforced_is_a_warning():
-    """A schema keyword that the grammar can't enforce is a warning."""
-    tool = {
-        "type": "function",
-        "function": {
-            "name": "f",
-            "parameters": {"type": "object", "properties": {"n": {"type": "array", "uniqueItems": True}}},
-        },
-    }
-    found = asked("grammar", tools=[tool], dialect="lark")
-
-    assert any("uniqueItems" in warning for warning in found["warnings"])
+@cases
+def test_an_answer_holds(question, fields, found):
+    """An answer has these parts, among others."""
+    assert asked(question, **fields).items() >= found.items()
 
 
 @cases
@@ -240,16 +203,6 @@ def test_what_is_too_long_is_said(question, field, named, most):
 
     assert list(found) == ["error"]
     assert f"{field}: {named} {most} characters" in found["error"]
-
-
-@pytest.mark.slow
-def test_a_template_that_never_ends_is_stopped():
-    """A template that exceeds its limits returns an error."""
-    found = answer(
-        "prompt", {"source": "{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}"}
-    )
-
-    assert "the template" in found["error"]
 
 
 TURN = {
@@ -280,16 +233,3 @@ def test_a_recorded_stream_keeps_its_chunks(monkeypatch, most, steps):
     shown, fed = film(chunks=["a", "bc", "def"])
 
     assert (shown["chunk"], fed) == (0, steps)
-
-
-def test_what_a_film_shows():
-    """The response contains events, roles and the message. The start of a possible marker isn't settled."""
-    shown, _ = film(output="Hi<|end|>", chunk=100)
-
-    assert shown["message"] == {"role": "assistant", "content": "Hi"}
-    assert shown["spans"] == [{"role": "content", "start": 0, "end": 2}, {"role": "marker", "start": 2, "end": 9}]
-    assert (shown["failed_calls"], shown["finish_reason"]) == ([], "stop")
-    assert shown["steps"][0]["events"][0] == {"event": "ContentText", "text": "Hi"}
-    assert shown["steps"][0]["deltas"] == [{"content": "Hi"}]
-    assert shown["steps"][-1]["events"][-1]["event"] == "MessageFinished"
-    assert [step["settled"] for step in film(output="a<|", chunk=3)[0]["steps"]] == [1, 3]

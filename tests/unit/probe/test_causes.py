@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,6 +66,10 @@ def first_call(text: str) -> str:
     return text.partition("</tool_call>")[0] + "</tool_call>"
 
 
+def without_accents(text: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign))
+
+
 def in_texts(calls: Sequence[Any]) -> list[Any]:
     """Return calls whose arguments are all text."""
     return [(name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls]
@@ -80,13 +85,13 @@ def without_roles(role: str) -> Callable[[Any], Any]:
     return lambda body: {**body, "messages": [it for it in body["messages"] if it["role"] != role]}
 
 
-def late() -> Callable[[str, Task, int], str]:
-    """Return a server that answers each request with the answer to the one before."""
+def late(number: int = 1) -> Callable[[str, Task, int], str]:
+    """Return a server that answers every nth request with the answer to the one before."""
     answers = ["I can say that."]
 
     def writes(text: str, *_: object) -> str:
         answers.append(text)
-        return answers[-2]
+        return answers[-1] if len(answers) % number else answers[-2]
 
     return writes
 
@@ -123,10 +128,12 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("prompt-echoed", {"echoes": True}),
     ("stale-answers", {"writes": lambda *_: CALL}),
     ("stale-answers", {"writes": late()}),
+    ("stale-answers", {"writes": late(5)}),
     ("stale-answers", {"kind": "openai", "writes": lambda text, task, _: CALL if task.count > 5 else text}),
     ("special-tokens-stripped", {"sends": without_markers}),
     ("special-tokens-stripped", {"kind": "openai", "sends": without_markers}),
     ("special-tokens-stripped", {"kind": "ollama", "sends": without_markers}),
+    ("special-tokens-stripped", {"kind": "openai", "sends": lambda text: re.sub(r"</?think>", "", text)}),
     ("text-removed", {"sends": without_calls}),
     ("text-removed", {"kind": "openai", "sends": without_calls}),
     ("text-removed", {"sends": lambda text: re.sub(r"<think>.*</think>\s*", "", text, flags=re.DOTALL)}),
@@ -141,6 +148,15 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("text-altered", {"sends": str.strip}),
     ("text-altered", {"sends": str.upper}),
     ("text-altered", {"sends": lambda text: re.sub(r"\d", "*", text)}),
+    ("text-altered", {"kind": "openai", "sends": lambda text: re.sub(r"\d", "*", text)}),
+    ("text-altered", {"sends": html.unescape}),
+    ("text-altered", {"sends": lambda text: "".join(sign for sign in text if ord(sign) < 0x10000)}),
+    ("text-altered", {"sends": without_accents}),
+    ("text-altered", {"sends": lambda text: text.replace("\n", " ")}),
+    ("text-altered", {"kind": "openai", "sends": lambda text: f"{text}</s>"}),
+    ("text-altered", {"kind": "openai", "sends": lambda text: text.replace(" ", "\u00a0")}),
+    ("text-altered", {"kind": "openai", "sends": lambda text: re.sub(r"\b", " ", text)}),
+    ("text-altered", {"writes": lambda text, task, _: text if task.wanted else json.dumps({"answer": text})}),
     ("text-altered", {"frames": lambda frames: [frame for frame in frames for _ in range(2)]}),
     ("text-altered", {"kind": "openai", "frames": lambda frames: [frame for frame in frames for _ in range(2)]}),
     ("text-altered", {"kind": "openai", "sends": str.lower}),
@@ -154,11 +170,13 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("token-limit", {"limit": 16}),
     ("token-limit", {"kind": "sglang", "limit": 20}),
     ("token-limit", {"ignores_limit": True, "writes": lambda text, task, _: text + " and so on" * 20 * (task.name == "free")}),
+    ("foreign-template", {"knows": False, "writes": lambda text, *_: text + "!" * 2000}),
     ("runs-on", {"writes": lambda text, *_: text + "!" * 2000}),
     ("runs-on", {"stops": False, "writes": lambda text, *_: f"{text}<|im_end|>\n<|im_start|>user\nThanks."}),
     ("grammar-ignored", {"grammars": False}),
     ("grammar-ignored", {"kind": "vllm", "grammars": False}),
     ("grammar-ignored", {"bound": lambda _: "I can't."}),
+    ("grammar-ignored", {"writes": rewritten(fenced), "longest": 2000}),
     ("empty-answers", {"writes": every(8, lambda _: "")}),
     ("empty-answers", {"writes": lambda *_: ""}),
     ("other-syntax", {"writes": rewritten(fenced)}),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,13 @@ def test_best_tool_format_is_found() -> None:
     assert report.tool_format == "tool-call-json"
     assert {"tool-call-json", "qwen3", "python-call-list"} <= report.found.formats.keys()
     assert "other-template" not in {cause.name for cause in report.causes}
+
+
+def test_requests_with_equal_tools_follow_one_another(report: ProbeReport) -> None:
+    """An engine with one cached prompt processes the most tools once, since all other prompts are in between."""
+    counts = [answer.task.count for answer in report.found.answers]
+
+    assert [count for count, _ in groupby(counts)] == [1, 5, 20, 60, 20, 5, 1]
 
 
 def test_page_is_one_file_that_loads_nothing(report: ProbeReport) -> None:

@@ -39,13 +39,6 @@ def format():
     return corpus.derived_format(corpus.TEMPLATES / "json-tags.jinja")
 
 
-def test_what_holds_is_kept(shown, format):
-    """Nothing is dropped and nothing is misread."""
-    proof = prove(shown, format)
-
-    assert (proof.format, proof.given_up, proof.misread) == (format, (), ())
-
-
 def test_calls_that_are_not_read_are_no_longer_claimed(shown, format):
     """A wrong call syntax is dropped with a message. Reasoning and content are kept."""
     proof = prove(
@@ -95,13 +88,6 @@ def test_nothing_is_given_up_where_no_answer_is_read(shown, format):
 
     assert proof.format.tools == format.tools
     assert {found.cut_out.name for found in proof.misread} == set(own_answers())
-
-
-def test_claims_are_of_shapes():
-    """A format without calls claims no calls."""
-    format = corpus.derived_format(corpus.TEMPLATES / "plain.jinja")
-
-    assert [name for name, said in shapes().values() if claims_to_read(format, said)] == ["content"]
 
 
 def test_single_calls_are_claimed_alone(format):

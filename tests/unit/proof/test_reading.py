@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from cases import beside
+from cases import beside, cases
 from rendering_rows import template_of
 
 from unrender import Message, ToolCall
@@ -24,7 +24,6 @@ from unrender.analysis.ask import (
     make_calls,
     own_answers,
     request_of,
-    shapes,
     user,
 )
 from unrender.analysis.ask.answers import cut_outs, is_shown
@@ -147,26 +146,6 @@ def test_calls_are_compared_when_all_are_complete():
     assert misread_parts(BOTH, Message(tool_calls=(call(),), failed_calls=(call(TWO.name, second, "truncated"),)))
 
 
-def test_answers_say_what_they_are_called():
-    """The names of answers match their content, their reasoning, and the arguments of each call."""
-    found = {
-        name: (bool(said.content), bool(said.reasoning), [len(item.arguments) for item in said.calls])
-        for name, said in shapes().values()
-    }
-
-    assert found == {
-        "content": (True, False, []),
-        "reasoning and content": (True, True, []),
-        "one call": (False, False, [1]),
-        "two calls": (False, False, [1, 1]),
-        "three calls": (False, False, [2, 2, 2]),
-        "a call without arguments": (False, False, [0]),
-        "reasoning and a call": (False, True, [1]),
-        "content and a call": (True, False, [1]),
-        "reasoning, content and a call": (True, True, [1]),
-    }
-
-
 def test_every_answer_is_cut_out():
     """After a question there are all answers, after another question only content, after a result the usual four."""
     shown = cut_outs(prober(), REQUEST)
@@ -199,34 +178,12 @@ def test_answers_begin_where_the_prompt_ends():
     assert (found.start, found.answer, found.asked) == (f"user{USER}assistant", f"{C}{EOS}", True)
 
 
-NO_PROMPT = "{{ raise_exception('no') if add_generation_prompt }}"
-NO_CALLS = "{% for m in messages if m.tool_calls %}{{ raise_exception('no') }}{% endfor %}"
-
-
-@pytest.mark.parametrize(
-    ("source", "known", "count"),
-    [
-        (SOURCE, {"supports_tool_calls": False}, 11),
-        (SOURCE, {"supports_tool_role": False}, 11),
-        (SOURCE + NO_PROMPT, {}, 0),
-        (SOURCE + NO_CALLS, {}, 3),
-        ("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", {}, 3),
-        ("{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", {}, 0),
-        (SOURCE.replace("m.content or ''", "m.content if m.role != 'user'"), {}, 4),
-    ],
-    ids=[
-        "no calls",
-        "no results",
-        "no prompt",
-        "refuses calls",
-        "content alone",
-        "nothing in common",
-        "hides questions",
-    ],
-)
-def test_what_is_not_shown_is_not_cut_out(source, known, count):
+@cases
+def test_what_is_not_shown_is_not_cut_out(why, known, template, first, replaced, count):
     """Refusals are skipped, and answers that don't show all parts and the question."""
-    assert len(cut_outs(prober(source, **known), REQUEST)) == count
+    source = first + (template or SOURCE).replace("m.content or ''", replaced)
+
+    assert len(cut_outs(prober(source, **known), REQUEST)) == count, why
 
 
 @pytest.mark.parametrize(

@@ -8,31 +8,12 @@ from pathlib import Path
 
 import pytest
 from cases import thinned
+from tables import table
 
 from unrender import ChatTemplate
 
-VALUES = [
-    *("messages.append", "messages[0].items", "raise_exception", "strftime_now", "range", "dict", "joiner()", "self"),
-    *("self.b", "loop", "loop.cycle", "m", "cycler('a')", "cycler('a').next", "namespace(a=messages.append)"),
-    *("[1] | map('string')", "[1] | batch(2)", "[1, 2] | reverse", "messages[0].items()", "{'a': joiner()}.values()"),
-    *("[[messages.append], (1, joiner())]", "{joiner(): joiner()}", "nothing", "'x'.format", "'x' | attr('format')"),
-    *("'x'.upper", "range(3).index", "given", "[given]", "[[1] | map('string')]", "messages | groupby('role')"),
-]
-WAYS = [
-    *("{{ VALUE }}", "{{ '' ~ (VALUE) }}", "{{ [VALUE] }}", "{{ (VALUE) | string }}", "{{ (VALUE) | pprint }}"),
-    *("{{ '%s' % ((VALUE),) }}", "{{ '%r' % ((VALUE),) }}", "{{ '%s' | format(VALUE) }}", "{{ '{}'.format(VALUE) }}"),
-    *("{{ '{!r}'.format(VALUE) }}", "{{ '{a}'.format_map({'a': VALUE}) }}", "{{ ('{}' | safe).format(VALUE) }}"),
-    *("{{ ('%s' | safe) % ((VALUE),) }}", "{{ ['a', 'b'] | join(VALUE) }}", "{{ 'xay' | replace('a', VALUE) }}"),
-    *("{{ [VALUE] | join }}", "{{ [{'a': VALUE}] | join(attribute='a') }}", "{{ (',' | safe).join([VALUE]) }}"),
-    *("{{ (VALUE) | e }}", "{{ (VALUE) | safe }}", "{{ {'a': VALUE} | xmlattr }}", "{{ (VALUE) | tojson }}"),
-    *("{{ raise_exception(VALUE) }}", "{{ {}[VALUE].x }}", "{{ (VALUE) + 1 }}", "{{ ('a' | safe) + (VALUE) }}"),
-    *("{{ [VALUE] | first }}", "{{ (VALUE) | list }}", "{{ (VALUE)() }}", "{{ 'a' | attr(VALUE) }}"),
-    *(
-        "{% filter upper %}{{ VALUE }}{% endfilter %}",
-        "{{ [VALUE] | map('string') | list }}",
-        "{{ [VALUE, 1] | random }}",
-    ),
-]
+T = table("determinism")
+VALUES, WAYS = T["VALUES"], T["WAYS"]
 SOURCE = "{% macro m() %}{% endmacro %}{% block b %}{% endblock %}{% for q in [1, 2] %}BODY{% endfor %}"
 HERE = Path(__file__).resolve()
 

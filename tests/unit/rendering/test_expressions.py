@@ -44,9 +44,9 @@ def test_the_facts_of_a_source_are_as_the_row_says():
 def test_a_conversation_takes_the_shape_that_the_row_says():
     """Messages use the template's fields for reasoning, ids, arguments and parts. No message is changed in place."""
     for row in rows_of(RENDERING / "shapes.jsonl"):
-        before = str(row["messages"])
+        before = str(row)
         assert shaped(row)["shaped"] == row["shaped"], row
-        assert str(row["messages"]) == before
+        assert str(row) == before
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ import sys
 
 import pytest
 from cases import cases
+from unit.rendering.test_gguf import ARRAY, FLOAT32, STRING, UINT32, array, pair, text
 
 from unrender import ChatTemplate, TemplateError
 from unrender.rendering.loading import LoadedTemplates
-
-STRING, ARRAY, U32 = 8, 9, 4
 
 
 def load_pretrained(path) -> LoadedTemplates:
@@ -28,24 +27,26 @@ def write(path, data):
     path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
 
 
-def packed(text, order="<"):
-    data = text.encode()
-    return struct.pack(order + "Q", len(data)) + data
+def typed(value, order):
+    """Return the kind and the bytes of a value."""
+    if isinstance(value, list):
+        kinds = [typed(item, order) for item in value]
+        return ARRAY, array(kinds[0][0], *(data for _, data in kinds), order=order)
+    if isinstance(value, str):
+        return STRING, text(value, order)
+    return (
+        (UINT32, struct.pack(order + "I", value))
+        if isinstance(value, int)
+        else (FLOAT32, struct.pack(order + "f", value))
+    )
 
 
 def gguf(pairs, *, version=3, order="<"):
     """Write GGUF metadata according to the format's specification."""
     out = b"GGUF" + struct.pack(order + "IQQ", version, 0, len(pairs))
     for key, value in pairs.items():
-        out += packed(key, order)
-        if isinstance(value, str):
-            out += struct.pack(order + "I", STRING) + packed(value, order)
-        elif isinstance(value, int):
-            out += struct.pack(order + "II", U32, value)
-        elif value and isinstance(value[0], float):
-            out += struct.pack(order + "IIQ", ARRAY, 6, len(value)) + struct.pack(f"{order}{len(value)}f", *value)
-        else:
-            out += struct.pack(order + "IIQ", ARRAY, STRING, len(value)) + b"".join(packed(v, order) for v in value)
+        kind, data = typed(value, order)
+        out += pair(key, kind, data, order)
     return out
 
 
@@ -61,65 +62,15 @@ MODEL = {
 }
 
 
-def test_tokenizer_config_with_one_template(tmp_path):
-    """A single template is the default, and the special tokens are loaded with it."""
-    write(
-        tmp_path / "tokenizer_config.json", {"chat_template": "D", "bos_token": "<b>", "eos_token": {"content": "<e>"}}
-    )
+@cases
+def test_a_folder_is_loaded(tmp_path, why, files, path, loaded):
+    """Templates and special tokens come from the files that transformers reads, in its order."""
+    for name, content in files.items():
+        write(tmp_path / name, content)
 
-    loaded = load_pretrained(tmp_path)
+    found = load_pretrained(str(tmp_path / path))
 
-    assert (loaded.default, loaded.with_tools, loaded.bos_token, loaded.eos_token) == ("D", "D", "<b>", "<e>")
-
-
-def test_tokenizer_config_with_named_templates(tmp_path):
-    """The template named `tool_use` is for tools, and the others are kept."""
-    named = [{"name": name, "template": name.upper()} for name in ("default", "tool_use", "rag")]
-    write(tmp_path / "tokenizer_config.json", {"chat_template": named})
-
-    loaded = load_pretrained(str(tmp_path))
-
-    assert (loaded.default, loaded.with_tools) == ("DEFAULT", "TOOL_USE")
-    assert dict(loaded.sources) == {"default": "DEFAULT", "tool_use": "TOOL_USE", "rag": "RAG"}
-
-
-def test_jinja_files_win(tmp_path):
-    """`chat_template.jinja` overrides the configuration, and `additional_chat_templates` adds names."""
-    write(tmp_path / "tokenizer_config.json", {"chat_template": "old", "eos_token": "<e>"})
-    write(tmp_path / "chat_template.jinja", "new")
-    write(tmp_path / "additional_chat_templates" / "tool_use.jinja", "tools")
-
-    loaded = load_pretrained(tmp_path)
-
-    assert (loaded.default, loaded.with_tools, loaded.eos_token) == ("new", "tools", "<e>")
-
-
-@pytest.mark.parametrize("name", ["chat_template.json", "processor_config.json"])
-def test_template_of_a_processor(tmp_path, name):
-    """A processor's files may contain templates, and the tokens come from the special tokens' map."""
-    write(tmp_path / name, {"chat_template": "P"})
-    write(tmp_path / "special_tokens_map.json", {"bos_token": {"content": "<b>"}, "eos_token": None})
-
-    loaded = load_pretrained(tmp_path)
-
-    assert (loaded.default, loaded.bos_token, loaded.eos_token) == ("P", "<b>", "")
-
-
-def test_response_template_is_kept(tmp_path):
-    """A declared response template is loaded unchanged."""
-    write(tmp_path / "tokenizer_config.json", {"chat_template": "D", "response_template": {"fields": [1]}})
-
-    assert load_pretrained(tmp_path).response_template == {"fields": [1]}
-
-
-def test_files(tmp_path):
-    """A file contains a source, or JSON with a source."""
-    write(tmp_path / "a.jinja", "{{ 'é' }}")
-    write(tmp_path / "a.json", {"chat_template": {"default": "D", "tool_use": "T"}, "bos_token": "<b>"})
-
-    assert load_file(tmp_path / "a.jinja").default == "{{ 'é' }}"
-    assert load_pretrained(tmp_path / "a.json").with_tools == "T"
-    assert load_file(tmp_path / "a.json").bos_token == "<b>"
+    assert {name: getattr(found, name) for name in loaded} == loaded
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -254,15 +205,10 @@ def test_long_metadata_are_not_read(tmp_path):
         load_file(tmp_path / "a.gguf")
 
 
-def test_special_tokens(tmp_path):
-    """Tokens other than BOS and EOS are loaded as in transformers, from a directory or a GGUF file."""
-    config = {"chat_template": "D", "sep_token": {"content": "<sep>"}, "pad_token": None, "add_bos_token": True}
-    more = {"additional_special_tokens": ["<a>", {"content": "<b>"}], "extra_special_tokens": {"image_token": "<i>"}}
-    write(tmp_path / "tokenizer_config.json", config | more)
+def test_special_tokens_of_gguf(tmp_path):
+    """Tokens other than BOS and EOS are loaded."""
     (tmp_path / "m.gguf").write_bytes(gguf(MODEL | {"tokenizer.ggml.seperator_token_id": 1}))
 
-    found = {"sep_token": "<sep>", "image_token": "<i>", "additional_special_tokens": ["<a>", "<b>"]}
-    assert load_pretrained(tmp_path).special_tokens == found
     assert load_file(tmp_path / "m.gguf").special_tokens == {"sep_token": "a"}
 
 
@@ -275,11 +221,3 @@ def test_a_named_template_is_chosen(tmp_path):
     assert (chosen.default, chosen.with_tools) == ("R", "R")
     with pytest.raises(TemplateError, match=r"expected one of \['default', 'rag', 'tool_use'\], found 'x'"):
         ChatTemplate.from_pretrained(tmp_path, chat_template="x")
-
-
-def test_an_adapter_names_its_base_model(tmp_path):
-    """The error for an adapter's directory without a template names the base model to load instead."""
-    write(tmp_path / "adapter_config.json", {"base_model_name_or_path": "org/base"})
-
-    with pytest.raises(TemplateError, match="adapter.*base model, 'org/base'"):
-        load_pretrained(tmp_path)

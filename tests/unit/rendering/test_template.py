@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
-import re
 import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
 
-import jinja2
-import jinja2.ext
-import jinja2.sandbox
 import pytest
 from cases import cases
+from plain_jinja import compiled
 from rendering_rows import template_of
 from vendor import vendor_templates
 
@@ -33,25 +29,6 @@ TOOL = {
 }
 
 
-def reference(source, **variables):
-    """Render as transformers documents it, with its sandbox, options and functions."""
-
-    def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-    def raise_exception(message):
-        raise jinja2.TemplateError(message)
-
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
-    )
-    environment.filters["tojson"] = tojson
-    environment.globals.update(raise_exception=raise_exception, strftime_now=NOON.strftime)
-    # The training tags, which transformers reads with its own extension, write nothing.
-    plain = re.sub(r"\b(end)?generation(?= *-?%})", "set generation = 0", source)
-    return environment.from_string(plain).render(**variables)
-
-
 def render(source, messages=(), **options):
     return template_of(source, bos_token="<s>", eos_token="</s>", clock=lambda: NOON).render(messages, **options)
 
@@ -61,7 +38,7 @@ def test_renders_as_transformers(source):
     """Counting and limits don't change a template's output."""
     x = {"a": "é", "b": [1, 2, 3], "c": {"d": [None, True, 1.5]}}
 
-    assert render(source, x=x).unwrap() == reference(source, x=x)
+    assert render(source, x=x).unwrap() == compiled(source, NOON).render(x=x)
 
 
 def conversations():
@@ -89,7 +66,7 @@ def test_vendor_template_renders_as_in_transformers(name):
     for variables in conversations():
         rendering = render(source, **variables)
         try:
-            expected = reference(source, documents=None, bos_token="<s>", eos_token="</s>", **variables)
+            expected = compiled(source, NOON).render(documents=None, bos_token="<s>", eos_token="</s>", **variables)
         except Exception as error:  # noqa: BLE001 -- templates fail as programs do
             # Renderings that transformers rejects: lists that are appended to, and lazy lists as JSON.
             harmless = "is unsafe" in str(error) or "generator is not JSON serializable" in str(error)

@@ -10,59 +10,10 @@ from schema_rows import read
 from unrender import GrammarError
 from unrender.grammar import bundled, conforms, unsupported_keywords
 
-LIST = {
-    "$id": "list",
-    "items": {"$dynamicRef": "#item"},
-    "$defs": {"any": {"$dynamicAnchor": "item"}},
-}
-
 
 def admitted(schema, value):
     assert unsupported_keywords(schema) == ()
     return conforms(value, schema)
-
-
-def test_one_part_is_read_differently_on_different_ways():
-    """The same list contains strings or numbers, depending on the referring schema."""
-
-    def typed(name):
-        return {"$id": name, "$ref": "list", "$defs": {"own": {"$dynamicAnchor": "item", "type": name}}}
-
-    schema = {
-        "$id": "root",
-        "properties": {"texts": {"$ref": "string"}, "numbers": {"$ref": "number"}, "any": {"$ref": "list"}},
-        "$defs": {"string": typed("string"), "number": typed("number"), "list": LIST},
-    }
-
-    assert admitted(schema, {"texts": ["a"], "numbers": [1], "any": ["a", 1, None]})
-    assert not admitted(schema, {"texts": [1]})
-    assert not admitted(schema, {"numbers": ["a"]})
-
-
-def test_a_recursion_through_a_dynamic_anchor_keeps_what_was_extended():
-    """A tree that forbids other properties also forbids them in its children, which only the plain tree describes."""
-    tree = {
-        "$id": "tree",
-        "$dynamicAnchor": "node",
-        "type": "object",
-        "properties": {"data": True, "children": {"type": "array", "items": {"$dynamicRef": "#node"}}},
-        "additionalProperties": True,
-    }
-    strict = {"$id": "strict", "$dynamicAnchor": "node", "$ref": "tree", "maxProperties": 2, "$defs": {"tree": tree}}
-
-    assert conforms({"data": 1, "children": [{"data": 2}]}, strict)
-    assert not conforms({"children": [{"data": [], "children": 7}]}, strict)
-
-
-def test_a_dynamic_reference_without_such_an_anchor_is_a_plain_one():
-    """An outer `$anchor` of the same name has no effect."""
-    schema = {
-        "$id": "root",
-        "$ref": "list",
-        "$defs": {"list": LIST, "item": {"$anchor": "item", "type": "string"}},
-    }
-
-    assert admitted(schema, [1, "a"])
 
 
 def test_many_ways_to_the_same_part_stay_within_the_budget():
@@ -115,29 +66,6 @@ def test_what_is_referred_to_is_put_into_definitions(row):
 
     assert found.get("$defs") == (row["defs"] or row["schema"].get("$defs"))
     assert (found is row["schema"]) == (row["defs"] is None)
-
-
-DYNAMIC = {
-    "$id": "http://h/root",
-    "$dynamicAnchor": "t",
-    "type": "array",
-    "items": {"$ref": "list"},
-    "$defs": {
-        "list": {
-            "$id": "list",
-            "items": {"$dynamicRef": "#t"},
-            "$defs": {"own": {"$dynamicAnchor": "t", "type": "null"}},
-        },
-    },
-}
-
-
-def test_the_outermost_anchor_on_the_way_counts():
-    """From the root, the root's anchor applies; from the list alone, the list's own."""
-    alone = DYNAMIC["$defs"]["list"]
-
-    assert [conforms(value, DYNAMIC) for value in ([[[[]]]], [[None]])] == [True, False]
-    assert [conforms(value, alone) for value in ([None], [[]])] == [True, False]
 
 
 @pytest.mark.parametrize("word", ["$ref", "$dynamicRef"])

@@ -93,56 +93,15 @@ def test_what_is_too_much_is_told(weight: list[int], reason: str) -> None:
     assert Weight(*weight).too_much(Limits(tool_parts=10, tool_characters=20, tool_depth=3)) == reason
 
 
-BIG, SMALL = Array(prefix=(NULL,) * 9), Property("small", TEXT)
-
-
-def fitted(shape: Shape, limits: Limits) -> tuple[str, Weight, list[tuple[str, str]]]:
-    reported: list[tuple[str, str]] = []
-    found, weight = within(reading(shape), limits, lambda *loss: reported.append(loss))
-    return shape_line(found.shape), weight, reported
-
-
-@pytest.mark.parametrize(
-    ("shape", "limits", "line", "parts", "reported"),
-    [
-        (Object(properties=(Property("a", BIG), SMALL)), Limits(tool_parts=13), None, 13, []),
-        (
-            Object(properties=(Property("a", BIG), SMALL)),
-            Limits(tool_parts=11),
-            "{a?: any, small?: string}",
-            3,
-            [("#/properties/a", "it has 12 parts, more than 11; any value may be given")],
-        ),
-        (
-            Object(properties=(Property("a", Array(items=Array(items=NULL))), SMALL)),
-            Limits(tool_depth=2),
-            "{a?: any, small?: string}",
-            3,
-            [("#/properties/a", "it has 2 levels, more than 1; any value may be given")],
-        ),
-        (
-            Object(properties=(Property("a", NULL), Property("b", NULL), SMALL)),
-            Limits(tool_parts=3),
-            "{(string): any}",
-            2,
-            [("#", "it has 4 parts, more than 3; any arguments may be given")],
-        ),
-        (
-            BIG,
-            Limits(tool_parts=3),
-            "{(string): any}",
-            2,
-            [("#", "it has 11 parts, more than 3; any arguments may be given")],
-        ),
-    ],
-)
+@cases
 def test_a_tool_is_wider_where_it_is_too_much(
-    shape: Shape, limits: Limits, line: str | None, parts: int, reported: list[tuple[str, str]]
+    schema: Any, limits: dict[str, int], line: str, parts: int, reported: list[list[str]]
 ) -> None:
     """Arguments that are too heavy by themselves are widened first, then all arguments."""
-    found, weight, losses = fitted(shape, limits)
+    losses: list[list[str]] = []
+    found, weight = within(read_schema(schema), Limits(**limits), lambda *loss: losses.append([*loss]))
 
-    assert (found, weight.parts, losses) == (line or shape_line(shape), parts, reported)
+    assert (shape_line(found.shape), weight.parts, losses) == (line, parts, reported)
 
 
 def expanded(*tools: Tool, limits: Limits = STANDARD, twice: bool = False, values: Values = Values.SPELLED) -> object:
@@ -187,17 +146,3 @@ def test_a_response_is_bounded_as_a_tool_is() -> None:
     with pytest.raises(GrammarError) as caught:
         expand(grammar, Values.SPELLED, Limits(tool_parts=1))
     assert str(caught.value) == "response schema: #: it has 2 parts, more than 1; simplify it"
-
-
-def test_the_standard_budget() -> None:
-    """These are the limits that a server applies to a client's schema."""
-    values = [
-        STANDARD.tool_parts,
-        STANDARD.tool_characters,
-        STANDARD.tool_depth,
-        STANDARD.grammar_parts,
-        STANDARD.grammar_characters,
-    ]
-
-    assert [*values, STANDARD.grammar_steps] == [50_000, 500_000, 64, 100_000, 2_000_000, 1_000_000]
-    assert Weight() == Weight(1, 0, 0)

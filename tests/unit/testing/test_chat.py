@@ -6,18 +6,12 @@ from pathlib import Path
 
 import pytest
 from engines import installed
+from letters import WEATHER
 
 from unrender import ChatTemplate, RequestError, TemplateError
 from unrender.testing import Chat, broken_call, call
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 OUTPUT = "<think>\nrain?\n</think>\n\nI'll look.\n" + CALL
 NEEDS_ENGINE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance reads the grammars")

@@ -51,6 +51,11 @@ def text(tokenizer, ids):
     return tokenizer.decode(ids, skip_special_tokens=False)
 
 
+def say(rollout, answer=CALL + "<|end|>"):
+    """Return the message of a sampled answer."""
+    return rollout.sampled(rollout.encoder.tokenizer.encode(answer).ids)
+
+
 def result(message, content="sunny"):
     return {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": content}
 
@@ -93,7 +98,7 @@ def test_an_agent_is_one_row(rollout, tokenizer):
 
 def test_rows_have_trainers_names(rollout, tokenizer):
     """A row has the fields of a sample in TRL and verl, each list as long as the completion."""
-    message = rollout.sampled(tokenizer.encode(CALL).ids)
+    message = say(rollout, CALL)
     rollout.extend([result(message)])
     row = rollout.row()
 
@@ -110,7 +115,7 @@ def test_no_message_becomes_a_special_token(template, tokenizer):
     rollout = Rollout(template, tokenizer, [{"role": "user", "content": HOSTILE}], tools=TOOLS)
     end, user = map(tokenizer.token_to_id, ("<|end|>", "<|user|>"))
     counts = [(rollout.ids.count(end), rollout.ids.count(user))]
-    message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+    message = say(rollout)
     rollout.extend([result(message, HOSTILE)])
     counts.append((rollout.ids.count(end), rollout.ids.count(user)))
 
@@ -148,7 +153,7 @@ def test_half_characters_are_kept(rollout, tokenizer):
 
 def test_branches_go_their_own_way(rollout, tokenizer):
     """A fork shares the conversation so far. Later messages of each aren't visible to the other."""
-    message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+    message = say(rollout)
     branches = [rollout.fork() for _ in range(3)]
     for number, branch in enumerate(branches):
         branch.extend([result(message, str(number))])
@@ -173,7 +178,7 @@ def test_a_turn_costs_what_it_adds(rollout, tokenizer, monkeypatch):
 
     rollout.attach(Counting(tokenizer))
     for _ in range(12):
-        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        message = say(rollout)
         rollout.extend([result(message)])
 
     assert set(worked) == {len("<|tool|>sunny<|end|><|assistant|>")}
@@ -239,10 +244,10 @@ def loaded(rollout, template, tokenizer, way):
 def test_a_rollout_travels(rollout, template, tokenizer, way, answered, turns):
     """A loaded rollout, even a long one, has the same row and continues like the original."""
     for number in range(turns):
-        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        message = say(rollout)
         rollout.extend([result(message, f"{HOSTILE} {number}")])
     if answered:
-        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        message = say(rollout)
 
     other = loaded(rollout, template, tokenizer, way)
 
@@ -252,7 +257,7 @@ def test_a_rollout_travels(rollout, template, tokenizer, way, answered, turns):
     for one in (rollout, other):
         if answered:
             one.extend([result(message), {"role": "user", "content": "And Kyoto?"}])
-        one.sampled(tokenizer.encode("<think>\n\n</think>\n\nIt rains.<|end|>").ids)
+        say(one, "<think>\n\n</think>\n\nIt rains.<|end|>")
         one.extend([{"role": "user", "content": "Thanks!"}])
     assert other.row() == rollout.row()
     assert other.turn.prompt == text(tokenizer, other.ids) == rollout.turn.prompt
@@ -276,7 +281,7 @@ def test_errors_are_results(template, tokenizer):
     rollout = Rollout(template, tokenizer, [{"role": "user", "content": "Hi"}], tools=TOOLS, policy=policy)
     answer = (CALL + CALL.replace("weather", "wind")[20:] + CALL.replace('"東京"', "oops")[20:]).removeprefix("<think>")
 
-    message = rollout.sampled(tokenizer.encode(f"<think>{answer}<|end|>").ids)
+    message = say(rollout, f"<think>{answer}<|end|>")
     calls = (*message.tool_calls, *message.failed_calls)
     rollout.extend([call.result(f"{call.name}: {call.status}") for call in calls])
 
@@ -293,7 +298,7 @@ def test_errors_are_results(template, tokenizer):
 
 def test_a_result_with_a_wrong_id_changes_nothing(rollout, tokenizer):
     """The error lists the ids of the answer's calls, and the right id can follow."""
-    message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+    message = say(rollout)
     before = rollout.ids
 
     with pytest.raises(
@@ -375,7 +380,7 @@ def test_a_batch_goes_on_where_it_can(rollout, tokenizer):
     """An error of one conversation is returned and changes nothing; one without messages has ended."""
     good, cut, over = batch = [rollout.fork() for _ in range(3)]
     for branch, answer in zip(batch, (CALL + "<|end|>", CALL[:-30], "Hi<|end|>"), strict=True):
-        message = branch.sampled(tokenizer.encode(answer).ids)
+        message = say(branch, answer)
     before = [branch.ids for branch in batch]
     results = [{"role": "tool", "content": "sunny"}]
 
@@ -436,9 +441,9 @@ def test_tools_that_the_messages_describe_are_not_described_again(tokenizer):
     for template in (ChatTemplate.from_string(SOURCE), ignoring):
         rollout = Rollout(template, tokenizer, [system, user], tools=TOOLS, describe_tools=False)
         first = rollout.turn.prompt
-        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        message = say(rollout)
         rollout.extend([result(message)])
-        message = rollout.sampled(tokenizer.encode(CALL + "<|end|>").ids)
+        message = say(rollout)
         rollout.extend([result(message), user])
 
         assert first == "<|system|>Tools: weather(city).<|end|><|user|>Hi<|end|><|assistant|>"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cases import cases
-from unit.verify.conftest import sound
-from unit.verify.test_verify import template_named
+from unit.verify.conftest import sound, template_named
 
 from unrender import Turn
 from unrender.verify.grammars import unwritten

@@ -200,13 +200,13 @@ class Extender:
         """Return the turn that follows an answer. Raises `ExtendError` if the next prompt isn't known for certain, and `RequestError` for
         invalid messages.
         """
-        if turn.grammar is not None:
-            raise ExtendError("with a handwritten grammar, the end of an answer isn't known", "unproved")
         writer, before, request, asked = self._writing(turn, how)
         facts = continuation_of(writer)
         said = read_answer(turn, answer, how.unfinished, tuple(facts.ends.values()))
         safe = self._read(messages, writer, request)
-        new, calls, said, odd = _matched(safe.rendered.messages, said, len(turn.known_ids), answer.foreign_ids)
+        given, offset = safe.rendered.messages, len(turn.known_ids)
+        odd = _with_odd_ids(given, said, offset, foreign=answer.foreign_ids)
+        new, calls, said = answering(given, said, offset)
         media = tuple(self._media(writer, new))
         short = short_answer(calls, thinks=bool(said.message.reasoning))
         stub = self._stub(turn, (before, writer), facts, said, (short, *new), how)
@@ -243,7 +243,11 @@ class Extender:
 
     def _read(self, messages: Any, writer: Writer, request: Request) -> Guarded:
         """Return the new messages, with their markers treated as in the first turn."""
-        new = _checked(read_conversation(messages, writer.template, as_text=writer.as_text))
+        new = read_conversation(messages, writer.template, as_text=writer.as_text)
+        for i, message in enumerate(new):
+            if message.role == "assistant":
+                expected = "expected a message after the answer"
+                raise ExtendError(f"messages[{i}].role: {expected}, found 'assistant'", "messages")
         return guarded(RenderedConversation(writer, new, request).of(new), self.markers)
 
     def _with(self, marked: Sequence[str]) -> Extender:
@@ -252,8 +256,10 @@ class Extender:
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return the writer of the next prompt and the writer of the current one. Also returns the new request and its arguments.
 
-        Raises `ExtendError` if the new request would change the current prompt.
+        Raises `ExtendError` if the new request would change the current prompt, or if the grammar is handwritten.
         """
+        if turn.grammar is not None:
+            raise ExtendError("with a handwritten grammar, the end of an answer isn't known", "unproved")
         asked = {**self.asked, **how.changes}
         offer, request = read_request(**asked)
         writer = self.write(offer, request, {**self.variables, **how.variables})
@@ -386,14 +392,6 @@ def _added(before: Writer, writer: Writer) -> list[str]:
     return [note for note in writer.kwargs.notes if note not in before.kwargs.notes]
 
 
-def _checked(new: Conversation) -> Conversation:
-    for i, message in enumerate(new):
-        if message.role == "assistant":
-            expected = "expected a message after the answer"
-            raise ExtendError(f"messages[{i}].role: {expected}, found 'assistant'", "messages")
-    return new
-
-
 def _alike(first: Writer, second: Writer) -> bool:
     """Return whether two writers render conversations identically, apart from the generation prompt."""
     conversation = (QUESTION, short_answer(), QUESTION)
@@ -441,17 +439,6 @@ def answering(
     return tuple(answered.get(i, message) for i, message in enumerate(messages)), tuple(named.values()), said
 
 
-def _matched(
-    messages: Conversation, said: Answered, offset: int, foreign: bool
-) -> tuple[Conversation, tuple[SaidCall, ...], Answered, list[str]]:
-    """Return the result of `answering`, and a note for each result with an unknown id.
-
-    Raises `RequestError` for such a result, unless ids may be `foreign`.
-    """
-    found = answering(messages, said, offset)
-    return *found, _checked_ids(messages, said, offset, foreign=foreign)
-
-
 def _fits(by: str, said: Answered, k: int, message: Said, offset: int) -> bool:
     """Return whether a tool result belongs to call `k` of the answer. `offset` is the number of earlier calls."""
     call, written, given = said.calls[k], said.written_ids[k], message.answers or ""
@@ -465,26 +452,16 @@ def _fits(by: str, said: Answered, k: int, message: Said, offset: int) -> bool:
     return True
 
 
-def _unknown_ids(messages: Conversation, said: Answered, offset: int) -> Iterator[tuple[int, str]]:
-    """Yield the index and the id of each tool result whose id no call of the answer has."""
+def _with_odd_ids(messages: Conversation, said: Answered, offset: int, *, foreign: bool) -> list[str]:
+    """Return a note for each tool result whose id no call of the answer has. Raises `RequestError` unless ids may be `foreign`."""
+    notes = []
     for i, message in enumerate(messages):
         ways = product(("id", "position"), range(len(said.calls)))
-        if (
-            message.answers
-            and message.role in RESULTS
-            and not any(_fits(by, said, k, message, offset) for by, k in ways)
-        ):
-            yield i, message.answers
-
-
-def _checked_ids(messages: Conversation, said: Answered, offset: int, *, foreign: bool) -> list[str]:
-    """Return a note for each result with an unknown id. Raises `RequestError` unless ids may be `foreign`."""
-    notes = []
-    for i, id in _unknown_ids(messages, said, offset):
-        if not foreign:
-            known, what = [call.id for call in said.calls], "the ids of the answer's calls, "
-            raise RequestError(expected_one_of(f"messages[{i}].tool_call_id", known, id, what=what))
-        notes.append(
-            f"messages[{i}].tool_call_id: no call has the id {id!r:.60}; the result is matched by name or order"
-        )
+        odd = message.role in RESULTS and not any(_fits(by, said, k, message, offset) for by, k in ways)
+        if odd and (id := message.answers):
+            if not foreign:
+                known, what = [call.id for call in said.calls], "the ids of the answer's calls, "
+                raise RequestError(expected_one_of(f"messages[{i}].tool_call_id", known, id, what=what))
+            where = f"messages[{i}].tool_call_id"
+            notes.append(f"{where}: no call has the id {id!r:.60}; the result is matched by name or order")
     return notes

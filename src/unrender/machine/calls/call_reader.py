@@ -16,7 +16,6 @@ from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_NAME, MAX_WORD
 from unrender.machine.call_events import (
     NAMESPACE,
-    begin_call,
     begins_line,
     commit,
     complete_call,
@@ -152,7 +151,7 @@ class _RunReader(TailReader):
             frame.cut = False
         if not head or is_quoted(machine, frame) or not self.may_be_mended():
             self.fail(wanted)
-        call = begin_call(machine)
+        call = self.begin_call()
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         call.broken = (wanted, machine.buffer[failed : failed + 1], machine.base + failed)
         # Skip text up to the name, because a marker before the name doesn't start another call.
@@ -192,7 +191,7 @@ class _RunReader(TailReader):
         machine, calls = self.machine, self.view.calls
         if not calls.sibling:
             # Arguments of repaired calls are compared with the schema.
-            begin_call(machine).repaired = calls.checked
+            self.begin_call().repaired = calls.checked
             frame = machine.frames[-1]
             if calls.whole and not frame.holds:
                 frame.holds = frame.whole = True
@@ -213,7 +212,7 @@ class _RunReader(TailReader):
                 True,
                 True,
             )
-        begin_call(machine).repaired = True
+        self.begin_call().repaired = True
 
     def _part(self, i: int, part: Element) -> Steps[bool]:
         """Read one part of a call. Return whether the call ends there, because it has no arguments."""

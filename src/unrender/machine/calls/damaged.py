@@ -77,6 +77,8 @@ class DamagedReader(ObjectReader):
     """Corrections of JSON: an index in the corrected text, and by how much it differs from the index in the original text."""
     spots: dict[str, list[int]] = field(default_factory=dict)
     """Cached positions of each marker in the text."""
+    worded: bool = False
+    """True if words precede the tool's name."""
     closed: bool = False
     """True if an end marker proves that the call is complete."""
     ends_run: bool = False

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from unrender.format import Envelope, Slot
 from unrender.limits import MAX_NAME
@@ -311,14 +311,19 @@ def _is_wrapper(fields: Envelope, path: Path) -> bool:
 
 def _defines(call: CallState) -> bool:
     """Return whether the object is a tool definition, which contains a JSON Schema instead of arguments."""
-    text = "".join(call.arguments)
-    if '"properties"' not in text or (call.tool and call.types.schema("properties") is not None):
+    if '"properties"' not in "".join(call.arguments) or (call.tool and call.types.schema("properties") is not None):
         return False
+    schema = _loaded(call)
+    return schema.get("type") == "object" and isinstance(schema.get("properties"), dict)
+
+
+def _loaded(call: CallState) -> dict[str, Any]:
+    """Return the arguments of a call. Empty if they aren't an object, or nested too deeply."""
     try:
-        schema = json.loads(text, strict=False)
+        found = json.loads("".join(call.arguments), strict=False)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(schema, dict) and schema.get("type") == "object" and isinstance(schema.get("properties"), dict)
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _unquote(text: str) -> str:
@@ -345,6 +350,9 @@ def settle(machine: Machine, others: Iterable[RawField], name: str, *, takes: bo
     silent = METADATA if call.count else METADATA - own
     said = [key for key, _ in others if key in objects or key not in silent]
     if call.count or not said:
+        # In `{"arguments": {"a": 1}, "b": 2}`, the object may be closed too early.
+        if call.count and not own.intersection(said) <= _loaded(call).keys():
+            return False
         for key in said:
             machine.malformed(key, "another field")
         return True

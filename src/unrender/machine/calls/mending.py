@@ -87,6 +87,9 @@ class _Mender(DamagedReader):
         arguments = "".join(call.arguments)
         if not self.damage or not call.types.fit(arguments):
             return None
+        # The words before the tool's name may be a value whose markers are missing.
+        if self.worded and len(self.damage) > 1:
+            return None
         roles, ends = machine.span_roles, [self.place(end - machine.base) for end in machine.span_ends]
         for event, role in self.damage:
             if event.text:
@@ -137,6 +140,7 @@ class _Mender(DamagedReader):
         head = behind_words(self.view, self.text[here : here + MAX_WORD], self.machine.request)
         words = self.text[here : here + head.start()].rstrip() if head else ""
         if MARKER_WORDS.search(words) and not any(mark in words for mark in self.view.shown):
+            self.worded = True
             self.note(here, here + len(words), "a call")
             self.go(here + len(words))
         return True

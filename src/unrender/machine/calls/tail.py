@@ -13,38 +13,31 @@ from typing import Literal, NoReturn
 
 from unrender.answer import is_distinctive
 from unrender.answer.views import BACKQUOTES
-from unrender.limits import FREE_REREADS, MAX_BLANK, MAX_SLOW_TEXT, MAX_WORDS
+from unrender.limits import MAX_BLANK, MAX_CONTEXT, MAX_WORDS
 from unrender.machine import Malformed
 from unrender.machine.call_events import (
     ABANDONED,
     begin_call,
     call_failed,
-    commit,
     complete_call,
     cut_short,
     fail_call,
-    fate,
-    name_call,
     seal,
     unquote,
 )
 from unrender.machine.calls import Steps
-from unrender.machine.calls.envelope import ObjectReader
-from unrender.machine.calls.mending import mend
+from unrender.machine.calls.broken import BrokenReader
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import shared_length, tool_at, undecided
-from unrender.machine.interpreter import OR
 from unrender.machine.quotation import Quotation, going_on
-from unrender.messages import CallStatus
 from unrender.nodes import Role
-from unrender.values.finder import SPACE, end_of
+from unrender.values.finder import SPACE, Finder, end_of
+from unrender.values.json_text import escape
 
 _FOREIGN = re.compile(rf"<(?:/[^<>\s]{{0,{MAX_BLANK}}}+>?)?")
 """Matches a closing tag, or a prefix of one."""
 _CALLS_END = ("call>", "calls>")
 _OWN = "a call in the format's syntax"
-_GOES_ON = (",", ":", "}", "]")
-"""Characters that can continue JSON after a complete value."""
 _NEXT_FIELD = (",", ":", '"')
 """Characters after which a JSON object may continue if its closing brace is wrong."""
 
@@ -62,7 +55,7 @@ class Addresses:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class TailReader(ObjectReader):
+class TailReader(BrokenReader):
     """Reads the end of a call."""
 
     addresses: Addresses
@@ -77,13 +70,12 @@ class TailReader(ObjectReader):
     def _after(self) -> bool | None:
         """Consume one end marker. Return whether more text is needed, or None if another call follows."""
         machine, view = self.machine, self.view
-        if (more := self._end_failed()) is not None:
+        if (more := self.end_failed()) is not None:
             return more
-        # A call without end markers, such as `f(a=1)`, is already complete, unless its bracket may be part of a value.
-        if not view.closers and not view.hides_closers and not self._limited():
-            self._complete()
         buffer = machine.buffer
         at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
+        if machine.call and (more := self._ends(at)) is not None:
+            return more
         # Layout between calls is always shorter than `MAX_BLANK`, so leave the run of calls.
         if at - machine.at == MAX_BLANK:
             return self._leave(machine.at)
@@ -109,156 +101,6 @@ class TailReader(ObjectReader):
             if named is not False:
                 return True if named is None else self._to_next_call(at, mark)
         return self._excess(at, mark) if mark in view.excess else self._foreign(at, mark)
-
-    def _break(self) -> None:
-        """Handle invalid text in a committed call: repair the call, search for its end, or end it here."""
-        machine = self.machine
-        machine.broke = False
-        call, wanted = machine.call or begin_call(machine), machine.wanted
-        # The call is truncated if parsing failed at the end of the output, as in `{"a": `. After any other failure, the call is invalid, as
-        # in `{"a": ;`.
-        truncated = machine.final and machine.failed_at >= len(machine.buffer)
-        # Report only one character, so that the result doesn't depend on the chunks.
-        met = machine.buffer[machine.at : machine.at + 1]
-        status: CallStatus = "truncated" if truncated or machine.cut_at(call) else "invalid"
-        mendable = self.may_be_mended() and not machine.length_limited
-        # A value without an end marker extends to the end of the output and includes the end markers of the call, so try a repair.
-        if status == "truncated" and mendable and self._mended(""):
-            return
-        held = fate(machine, call, False) != "content" or mendable
-        if status == "invalid" and not machine.strict and held:
-            call.broken = (wanted, met, machine.position)
-            return
-        self._refuse(status, wanted, met)
-
-    def _refuse(self, status: CallStatus, wanted: str, met: str) -> None:
-        machine = self.machine
-        machine.unclear = machine.current.unclear
-        fail_call(machine, status, wanted, met)
-        machine.closed, machine.refused = ABANDONED, status == "invalid"
-
-    def _end_failed(self) -> bool | None:
-        """Consume the rest of a failed call, and return whether more text is needed. Returns None if there is no failed call, or if the end
-        of the failed call was reached.
-        """
-        machine = self.machine
-        if machine.broke:
-            self._break()
-        if machine.call and machine.call.broken:
-            return self._end_broken(*machine.call.broken)
-        return True if machine.refused and self._end_refused() else None
-
-    def _end_broken(self, wanted: str, met: str, position: int) -> bool:
-        """Consume a broken call, then repair it or fail. Return whether more text is needed."""
-        machine, view = self.machine, self.view
-        stops = view.broken_ends
-        search = stops.find if machine.final else stops.decided
-        at, mark = search(machine.buffer, machine.at) if stops.literals else (machine.at, "")
-        mendable = self.may_be_mended()
-        # If calls have no end markers, the repair code finds the end of the call.
-        if not mark and (machine.final or (mendable and not stops.literals)):
-            at = len(machine.buffer)
-        # Don't repair a call if JSON continues after its end marker, as in `{"a": 1</call>, "b": 2}`.
-        after = end_of(SPACE, machine.buffer, at + len(mark), at + len(mark) + MAX_BLANK)
-        if mendable and mark and not self.decided(view.marks, after):
-            return True
-        mendable = mendable and machine.buffer[after : after + 1] not in _GOES_ON
-        machine.take(Role.MALFORMED, at)
-        if not mark and not machine.final and (mendable or stops.literals):
-            return True
-        closed = ABANDONED
-        if mark in view.closers:
-            machine.take(Role.MALFORMED, at + len(mark))
-            closed = machine.closed = view.closers.index(mark) + 1
-            if closed < len(view.closers):
-                return False
-        elif mark in view.section:
-            closed = len(view.closers)
-        call = machine.current
-        if mendable and self._mended(mark):
-            return False
-        if not call.committed and machine.frames:
-            # Report where the exact reader failed.
-            machine.searched += machine.position - call.start
-            self._cut_back(position)
-            machine.call = None
-            self.fail(wanted.partition(OR)[0])
-        if fate(machine, call, False) == "content":
-            self._cut_back(position)
-            self._refuse("invalid", wanted, met)
-            return False
-        fail_call(machine, "invalid", wanted, met, position)
-        machine.closed = closed
-        return False
-
-    def may_be_mended(self) -> bool:
-        """Return whether the current call may be repaired. It can't be repaired if part of it was emitted or is in the prompt."""
-        machine, call = self.machine, self.machine.call
-        if not self.view.mendable or self.view.calls.alone or machine.strict or machine.policy.repair == "none":
-            return False
-        start = call.start if call else machine.position
-        if start < 0 or machine.position - start > MAX_SLOW_TEXT or machine.quotation:
-            return False
-        if machine.searched > machine.position + FREE_REREADS:
-            return False
-        shown = call and (
-            call.begun or call.unclear or call.unoffered or machine.given_as_written(call) or machine.surplus(call)
-        )
-        return not shown
-
-    def _mended(self, mark: str) -> bool:
-        """Try to read the damaged call that ends before `mark`. Return whether that succeeded."""
-        machine, start = self.machine, self.machine.current.start
-        text = machine.since(start)
-        text += "" if text.endswith(mark) else mark
-        machine.searched += len(text)
-        found = mend(self.view, text, start, machine.request)
-        if found is None:
-            return False
-        self._cut_back(start)
-        if machine.frames and machine.frames[-1].at == start:
-            machine.go_back(machine.frames[-1].start)
-            commit(machine)
-        call = machine.call = CallState(start=start)
-        name_call(machine, found.call.name)
-        call.id, call.arguments = found.call.id, [found.arguments]
-        for event, _ in found.damage:
-            machine.malformed(event.text, event.expected, at=event.position)
-        for role, end in found.spans:
-            machine.take(role, end - machine.base)
-        complete_call(machine)
-        machine.closed = len(self.view.closers) + len(self.view.section) * found.ends_run
-        return True
-
-    def _cut_back(self, position: int) -> None:
-        """Move back to `position` and remove all spans after it. No event may have a position after `position`."""
-        machine = self.machine
-        machine.recall(position)
-        roles, ends = machine.span_roles, machine.span_ends
-        while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
-            del roles[-1], ends[-1]
-        if ends and ends[-1] > position:
-            ends[-1] = position
-        machine.at, machine.scanner = position - machine.base, None
-
-    def _end_refused(self) -> bool:
-        """Consume the rest of a call whose text, including its markers, is content. Return whether more text is needed."""
-        machine, view = self.machine, self.view
-        stops = view.unclear_ends if machine.unclear else view.refused_ends
-        buffer, mark = machine.buffer, ""
-        if stops.literals:
-            search = stops.find if machine.final else stops.decided
-            at, mark = search(buffer, machine.at)
-            # Ignore backquotes if no fence is open.
-            while mark == BACKQUOTES and not machine.fenced:
-                at, mark = search(buffer, at + len(mark))
-            end = at if mark or not machine.final else len(buffer)
-            closed = call_failed(machine) and (mark in self.view.closers or mark in self.view.section)
-            machine.text(Role.CONTENT, end + len(mark) if closed else end)
-            if not mark and not machine.final:
-                return True
-        machine.refused = False
-        return False
 
     def _ends_this(self, mark: str) -> bool:
         """Return whether a start marker ends the current call instead of starting another one. This is possible only if calls start and end
@@ -313,8 +155,6 @@ class TailReader(ObjectReader):
         if debris > at:
             return False
         machine.closed = max(machine.closed, len(view.closers))
-        if machine.call:
-            self._complete()
         return False
 
     def _debris_end(self, at: int, due: str) -> int | None:
@@ -351,13 +191,53 @@ class TailReader(ObjectReader):
             self._missing(expected[seen])
         machine.take(Role.MARKER, at + len(mark))
         machine.closed = index + 1
-        if machine.closed >= len(self.view.closers):
+        # The text after a damaged call, or after a call in a section, may show that arguments are lost.
+        unsure = machine.call and (machine.call.repaired or machine.closed < len(expected))
+        if machine.closed >= len(self.view.closers) and not unsure:
             self._complete()
         return True
 
+    def _ends(self, at: int) -> bool | None:
+        """Complete the call if it has ended, or end it if more of its arguments follow at `at`.
+
+        Return whether more text is needed, or None if the text at `at` may follow the call.
+        """
+        machine, view, entries = self.machine, self.view, bool(self.view.arguments.entry)
+        # A call without end markers, such as `f(a=1)`, is already complete, unless its bracket may be part of a value.
+        ended = machine.closed >= len(view.closers) and bool(view.closers or not view.hides_closers)
+        # The end of an object shows that the call wasn't cut off.
+        if (entries and self._limited()) or not (ended or machine.closed or not entries):
+            return None
+        if (lost := self.lost(at)) is not False:
+            return lost is None or self._give_up(at)
+        if ended:
+            self._complete()
+        return None
+
+    def _give_up(self, at: int) -> bool:
+        """End a call whose arguments may be incomplete, because more arguments follow at `at`."""
+        machine = self.machine
+        due = (*self.view.closers, *self.view.section)[machine.closed :]
+        wanted = repr(due[0]) if due else "the end of the call"
+        if machine.frames and machine.frames[-1].whole:
+            self.fail(wanted)
+        self.refuse("invalid", wanted, machine.buffer[at : at + 1])
+        return False
+
+    def begin_call(self) -> CallState:
+        """Begin a possible call."""
+        machine, call = self.machine, begin_call(self.machine)
+        if machine.frames:
+            frame = machine.frames[-1]
+            call.before = self.view.argument_markers.key_at_end(machine.context(frame.at, frame.spans, MAX_CONTEXT))
+        return call
+
     def _complete(self) -> None:
         machine, call = self.machine, self.machine.call
-        if call and (call.repaired or self.view.unmarked) and not self._fits(call):
+        if call and self.displaced(call):
+            fail_call(machine, "invalid", "arguments after the tool's name", "")
+            machine.closed = ABANDONED
+        elif call and (call.repaired or self.view.unmarked) and not self._fits(call):
             fail_call(machine, "invalid", "arguments that match the tool's schema", "")
             machine.closed = ABANDONED
         elif call:
@@ -368,11 +248,15 @@ class TailReader(ObjectReader):
     def _missing(self, marker: str) -> None:
         """Report a missing end marker. Without the marker, a call is valid only if its arguments match the tool's schema."""
         self.machine.malformed("", repr(marker))
-        if self.machine.call is not None:
-            self.machine.call.repaired = True
+        if call := self.machine.call:
+            call.repaired = True
+            # If a value contains the missing marker, the value and the marker may be swapped.
+            call.unclear |= is_distinctive(marker) and escape(marker) in "".join(call.arguments)
 
     def _fits(self, call: CallState) -> bool:
         arguments = "".join(call.arguments)
+        if call.unclear:
+            return False
         if not call.repaired:
             return call.begun or call.types.admit(arguments)
         # Reject repaired calls with unknown arguments. In `{city:"Paris,opts:{"a": 1}}`, a missing quotation mark turns `a` into an
@@ -409,6 +293,13 @@ class TailReader(ObjectReader):
         around = going_on(machine.quotation) if mark and machine.quotation else None
         if around and not around.any_text and self.unless_quoted(around):
             return True
+        if machine.call and machine.closed < len(view.closers):
+            marks, after = Finder(view.argument_markers.of(machine.call.missing)), at + len(mark)
+            after = end_of(SPACE, machine.buffer, after, after + MAX_BLANK)
+            if undecided(machine, marks, after):
+                return True
+            if marks.at(machine.buffer, after):  # A start marker is inside a call, as in `<f><call><a>Rome</a></f>`.
+                return self._give_up(at)
         if machine.closed < len(view.closers):
             self._missing(view.closers[machine.closed])
         self._complete()

@@ -5,25 +5,17 @@ from __future__ import annotations
 import pytest
 from rendering_rows import template_of
 
-from unrender.analysis import ReasoningPlace
 from unrender.analysis.ask import (
     BOS,
     CONTENT,
     EOS,
-    IDS,
-    KEYS,
-    NAMES,
     NEEDLES,
     NUMBERS,
-    REASONING,
     USER,
     USER2,
     Prober,
     assistant,
     carries_needle,
-    make_calls,
-    offered_tools,
-    result,
     text_between,
     user,
 )
@@ -39,20 +31,6 @@ def prober(source=SOURCE, **capabilities):
     return Prober(template=template_of(source)).with_capabilities(**capabilities)
 
 
-def test_calls_have_names_ids_and_numbers_of_their_own():
-    """The n-th call has the n-th name and id, and its numbers increase, so no two calls share a number."""
-    calls = make_calls(2, 2)
-
-    assert [call.name for call in calls] == list(NAMES[:2])
-    assert [call.id for call in calls] == list(IDS[:2])
-    assert [dict(call.arguments) for call in calls] == [
-        {KEYS[0]: NUMBERS[0], KEYS[1]: NUMBERS[1]},
-        {KEYS[0]: NUMBERS[0] + 1, KEYS[1]: NUMBERS[1] + 1},
-    ]
-    assert [len(call.arguments) for call in (*make_calls(1), *make_calls(1, 0))] == [1, 0]
-    assert make_calls(0) == ()
-
-
 def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
     """A probe is rendered again if the clock jumps during its rendering, as it may during garbage collection."""
     ticks = iter([0.0])
@@ -61,21 +39,6 @@ def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
 
     assert many.render([user()]) == "".join(f"{i} " for i in range(300))
     assert len(many.texts) == 1
-
-
-def test_offered_tools_are_those_that_are_called():
-    """Probes offer every name, each with all keys as optional integers."""
-    functions = [tool["function"] for tool in offered_tools()]
-
-    assert [function["name"] for function in functions] == list(NAMES)
-    assert {tool["type"] for tool in offered_tools()} == {"function"}
-    for function in functions:
-        assert function["description"]
-        assert function["parameters"]["type"] == "object"
-        assert function["parameters"]["required"] == []
-        assert list(function["parameters"]["properties"]) == list(KEYS)
-        assert {item["type"] for item in function["parameters"]["properties"].values()} == {"integer"}
-        assert all(item["description"] for item in function["parameters"]["properties"].values())
 
 
 def test_answer_follows_the_last_input():
@@ -87,13 +50,6 @@ def test_answer_follows_the_last_input():
     assert offering.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}3"
     assert plain.answer(assistant(CONTENT), after=[user(USER2)]) == f"<assistant>{CONTENT}<user>{USER2}{EOS}"
     assert plain.render([user()]) == f"{BOS}<user>{USER}{EOS}"
-
-
-def test_answer_to_a_result_follows_the_result():
-    """The answer is the text after the last earlier message, even if that message is a tool result."""
-    before = [user(), assistant("x"), result(make_calls(1)[0])]
-
-    assert prober(supports_tool_role=True).answer(assistant(CONTENT), before=before) == f"<assistant>{CONTENT}{EOS}"
 
 
 def test_answer_without_the_input_is_none():
@@ -135,17 +91,6 @@ def test_what_was_rendered_is_remembered():
     first.render([user("x")])
     assert len(first.texts) == 3
     assert not first.spent.is_over
-
-
-def test_reasoning_is_put_where_it_belongs():
-    """The probe's reasoning is in the field that the template reads."""
-    shaped = prober(
-        "{% for m in messages %}{{ m.content }}{{ m.thought }}{% endfor %}",
-        reasoning_place=ReasoningPlace.FIELD,
-        reasoning_field="thought",
-    )
-
-    assert shaped.answer(assistant(CONTENT, REASONING)) == f"{CONTENT}{REASONING}"
 
 
 def test_texts_are_cut_at_needles():

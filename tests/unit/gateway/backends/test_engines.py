@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
-from engine_server import MAKERS, EngineServer, events
+from engine_server import MAKERS, EngineServer, events, pieces_of, with_engine
 from serving import HELLO, TOOL, browser, corpus, openai_client, served, template
 
 from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
@@ -49,33 +50,16 @@ def job(**more: Any) -> Job:
     return Job(turn=TURN, request_id="r1", headers={"traceparent": "t"}, **more)
 
 
-def with_engine(make: Callable[..., Backend], answers: dict[str, Any], act: Any, **server: Any) -> Any:
-    """Call `act` with a backend and an engine that gives these answers, and return its result."""
-
-    async def run() -> Any:
-        async with EngineServer(answers, **server) as engine:
-            backend = make(engine.url)
-            try:
-                return await act(backend, engine)
-            finally:
-                await backend.close()
-
-    return asyncio.run(run())
-
-
-async def generated(kind: Kind, said: Any = None, *, work: Job | None = None, **server: Any):
+def generated(
+    kind: Kind, said: Any = None, *, work: Job | None = None, **server: Any
+) -> tuple[EngineServer, list[Any]]:
     """Return the engine, and the pieces or the error from a job."""
-    said = [kind.answer] if said is None else said
-    pieces: list[Any] = []
-    async with EngineServer({**kind.others, kind.path: said}, **server) as engine:
-        backend = kind.make(engine.url, key="secret", idle_timeout=5)
-        try:
-            async for piece in backend.generate(work or job()):
-                pieces.append(piece)  # noqa: PERF401 - what came before an error counts
-        except EngineError as error:
-            pieces.append(error)
-        await backend.close()
-    return engine, pieces
+
+    async def act(backend: Backend, engine: EngineServer) -> tuple[EngineServer, list[Any]]:
+        return engine, await pieces_of(backend, work or job())
+
+    answers = {**kind.others, kind.path: [kind.answer] if said is None else said}
+    return with_engine(partial(kind.make, key="secret"), answers, act, **server)  # type: ignore[no-any-return]
 
 
 @each_kind
@@ -84,7 +68,7 @@ def test_answer_is_whole(kind, size):
     """The pieces add up to the text, and the engine's counts arrive, however the network splits the bytes."""
     cut = [kind.answer[at : at + size] for at in range(0, len(kind.answer), size)]
 
-    _, pieces = asyncio.run(generated(kind, cut))
+    _, pieces = generated(kind, cut)
 
     assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
     assert sum(piece.tokens for piece in pieces) == 3
@@ -100,14 +84,10 @@ def test_answer_that_is_cut_is_an_error(kind):
     last_word = kind.answer.rindex(b'"stop"}]}' if kind.path == "/v1/completions" else b"}")
     cuts = {*range(0, last_word, 37), *range(last_word - 15, last_word + 1)}
 
-    async def run():
-        for end in cuts:
-            _, pieces = await generated(kind, [kind.answer[:end]])
-            *before, error = pieces
-            assert isinstance(error, EngineError)
-            assert "".join(TEXTS).startswith("".join(piece.text for piece in before))
-
-    asyncio.run(run())
+    for end in cuts:
+        _, (*before, error) = generated(kind, [kind.answer[:end]])
+        assert isinstance(error, EngineError)
+        assert "".join(TEXTS).startswith("".join(piece.text for piece in before))
 
 
 @pytest.mark.parametrize("kind", [KINDS["vllm"], MAKERS["openai"]], ids=["vllm", "openai"])
@@ -115,7 +95,7 @@ def test_complete_answer_needs_no_final_event(kind):
     """An answer with a finish reason is complete, even if the stream ends without `[DONE]` or without usage."""
     own = replace(KINDS["vllm"], make=kind) if callable(kind) else kind
     for end in (b"data: [DONE]", b'data: {"choices": [], "usage"'):
-        _, pieces = asyncio.run(generated(own, [own.answer.partition(end)[0]]))
+        _, pieces = generated(own, [own.answer.partition(end)[0]])
 
         assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
         assert [piece.finish for piece in pieces if piece.finish] == ["stop"]
@@ -124,45 +104,9 @@ def test_complete_answer_needs_no_final_event(kind):
 @each_kind
 def test_byte_order_mark_is_skipped(kind):
     """A byte order mark before the first event is skipped, even if it arrives in several reads."""
-    _, pieces = asyncio.run(generated(kind, [b"\xef", 0.01, b"\xbb\xbf" + kind.answer]))
+    _, pieces = generated(kind, [b"\xef", 0.01, b"\xbb\xbf" + kind.answer])
 
     assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
-
-
-@pytest.mark.parametrize(
-    ("theirs", "ours"), [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("eos", "stop")]
-)
-def test_finish_reason_is_the_engines(theirs, ours):
-    """Finish reasons that clients know are passed on, and others become `stop`."""
-    kind = KINDS["vllm"]
-    _, pieces = asyncio.run(generated(kind, [kind.answer.replace(b'"stop"', f'"{theirs}"'.encode())]))
-
-    assert [piece.finish for piece in pieces if piece.finish] == [ours]
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("Incorrect API key provided: secret", "Incorrect API key provided: ***"),
-        ("no such key: sk-abcdefgh1234", "no such key: ***"),
-        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
-        ("cannot reach postgres://me:hunter2@host/db", "cannot reach postgres://***@host/db"),
-        ("max_tokens must be below 4096 tokens", "max_tokens must be below 4096 tokens"),
-    ],
-)
-def test_keys_in_errors_of_engines_are_hidden(text, shown):
-    """An engine may quote a key. Neither the client nor the log sees it."""
-    _, (error,) = asyncio.run(generated(KINDS["ollama"], {"error": text}, status=401))
-
-    assert error.message == f"401 {shown}"
-    assert text not in str(error) or text == shown
-
-
-def test_text_that_is_no_json_is_not_shown():
-    """A line that isn't JSON isn't shown in errors, because it may be text of the model."""
-    _, (error,) = asyncio.run(generated(KINDS["llama-server"], [b"data: a word that nobody may log\n\n"]))
-
-    assert "nobody" not in f"{error} {error.message}"
 
 
 @each_kind
@@ -172,120 +116,64 @@ def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
 
     async def refused(backend, _):
         backend._bos, backend._model, backend._incremental = "", "its-name", False  # nothing else is asked
-        with pytest.raises(EngineError, match="too long") as caught:
-            await anext(backend.generate(job()))
-        return caught.value
+        return await pieces_of(backend, job())
 
-    error = with_engine(kind.make, {kind.path: {"error": {"message": "too long"}}}, refused, status=status)
-    assert (error.status, error.transient) == (status, transient)
+    (error,) = with_engine(kind.make, {kind.path: {"error": {"message": "too long"}}}, refused, status=status)
+    assert (error.status, error.transient, "too long" in error.message) == (status, transient, True)
 
 
 @each_kind
 def test_engine_that_is_not_there_is_an_error_that_may_pass(kind):
     """An unreachable engine is a transient error, so the same job may be sent again."""
 
-    async def asked(backend, _):
-        assert "cannot be reached" in await backend.ready()
-        with pytest.raises(EngineError, match="cannot be reached") as caught:
-            await anext(backend.generate(job()))
-        return caught.value.transient
+    async def asked(backend: Any, engine: EngineServer) -> Any:
+        engine._server.close()
+        return await backend.ready(), await pieces_of(backend, job())
 
-    assert with_engine(lambda _: kind.make("http://127.0.0.1:9"), {}, asked)
-
-
-def asked(name: str, **more: Any) -> dict[str, Any]:
-    """Return the engine's request for a job."""
-    engine, _ = asyncio.run(generated(KINDS[name], work=job(**more)))
-    (body, headers), *_ = [(body, headers) for path, body, headers in engine.asked if path == KINDS[name].path]
-    assert headers.items() >= {"authorization": "Bearer secret", "traceparent": "t"}.items()
-    assert isinstance(body, dict)
-    return body
+    ready, (error,) = with_engine(kind.make, {}, asked)
+    assert "cannot be reached" in ready
+    assert ("cannot be reached" in error.message, error.transient) == (True, True)
 
 
-@pytest.mark.parametrize("row", corpus("asked"), ids=lambda row: row["engine"])
-def test_engine_is_asked(row):
-    """The request keeps special tokens, sets all defaults, avoids the engine's own limit, and contains the grammar."""
-    more = dict(row["job"])
-    if more.pop("tag", False):
-        more["grammar"] = EngineGrammar(dialect="structural_tag", text="{}")
+@pytest.mark.parametrize("row", corpus("jobs"), ids=lambda row: row["says"])
+def test_job(row):
+    """An engine gets the request of its row, and its answer becomes pieces or an error.
 
-    body = asked(row["engine"], **more)
+    A request keeps special tokens, sets all defaults, avoids the engine's own limit, and contains the grammar. Errors show no keys.
+    """
+    kind = KINDS[row["engine"]]
+    kind = replace(kind, make=MAKERS[row.get("client", row["engine"])], others=row.get("others", kind.others))
+    grammar = {"grammar": EngineGrammar(dialect="structural_tag", text="{}")} if row.get("tag") else {}
+    theirs, ours = row.get("instead", ("", ""))
+    said = row.get("answer", [kind.answer.replace(theirs.encode(), ours.encode())])
+    said = [said.encode()] if isinstance(said, str) else said
 
-    for name, value in row["body"].items():
-        assert body[name] == value or body[name].items() >= value.items()
+    engine, pieces = generated(kind, said, work=job(**row.get("job", {}), **grammar), status=row.get("status", 200))
+
+    requests = [(body, headers) for path, body, headers in engine.asked if path == kind.path]
+    assert len(requests) == row.get("requests", 1)
+    for body, headers in requests:
+        assert headers.items() >= {"authorization": "Bearer secret", "traceparent": "t"}.items()
+        for name, value in row.get("body", {}).items():
+            assert body[name] == value or body[name].items() >= value.items()
+    if "error" in row:
+        (error,) = pieces
+        assert {name: getattr(error, name) for name in row["error"]} == row["error"]
+        assert row.get("hidden", "its secret") not in str(error)
+    else:
+        assert [piece.finish for piece in pieces if piece.finish] == [row.get("finish", "stop")]
 
 
 def test_llama_server_is_given_triggers():
     """Marker tokens are preserved, and a lazy grammar has its triggers."""
-    body = asked(
-        "llama-server",
-        grammar=EngineGrammar(dialect="gbnf", text="root ::= x", triggers=TURN.constraint("llama.cpp").triggers),
-    )
+    grammar = EngineGrammar(dialect="gbnf", text="root ::= x", triggers=TURN.constraint("llama.cpp").triggers)
+    engine, _ = generated(KINDS["llama-server"], work=job(grammar=grammar))
+    body = engine.asked[-1][1]
 
     assert body["prompt"] == TURN.prompt
     assert set(TURN.preserved_tokens) == set(body["preserved_tokens"])
     assert (body["grammar"], body["grammar_lazy"]) == ("root ::= x", True)
     assert body["grammar_triggers"] == [{"type": 2, "value": TURN.constraint("llama.cpp").triggers[0].value}]
-
-
-def test_llama_server_gets_no_second_bos():
-    """The template's first token is removed if the engine adds it."""
-    kind = KINDS["llama-server"]
-    first = TURN.prompt[:8]
-    others = {"/tokenize": {"tokens": [{"id": 1, "piece": first}]}}
-
-    engine, _ = asyncio.run(generated(replace(kind, others=others)))
-
-    assert engine.asked[-1][1]["prompt"] == TURN.prompt.removeprefix(first)
-
-
-@pytest.mark.parametrize(("limit", "sent"), [(None, 700), (5000, 700), (5, 5)])
-def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
-    """Without a limit, or with one that is too large, the limit is the room after the prompt."""
-    others = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1000}]}, "/tokenize": {"count": 300}}
-
-    engine, _ = asyncio.run(generated(replace(KINDS["vllm"], others=others), work=job(limit=limit)))
-
-    assert engine.asked[-1][1]["max_tokens"] == sent
-
-
-@pytest.mark.parametrize(
-    ("context", "limit", "sent"),
-    [(100_000, 99_990, 99_990), (100_000, None, 4096), (0, None, 4096), (2000, None, 1000), (0, 9000, 9000)],
-)
-def test_engine_that_cannot_count_gets_the_limit_that_was_asked(context, limit, sent):
-    """`max_tokens` changes only if the room in the context is known. Without a limit, there is a default."""
-    listed = {"/v1/models": {"data": [{"id": "m", "max_model_len": context}]}}
-    kind = replace(KINDS["vllm"], make=MAKERS["openai"], others=listed)
-
-    engine, _ = asyncio.run(generated(kind, work=job(limit=limit)))
-
-    assert engine.asked[-1][1]["max_tokens"] == sent
-
-
-def test_prompt_that_does_not_fit_is_not_sent():
-    """A prompt that exceeds a known context is refused with the engine's own wording."""
-    kind = replace(
-        KINDS["vllm"],
-        others={"/v1/models": {"data": [{"id": "m", "max_model_len": 300}]}, "/tokenize": {"count": 300}},
-    )
-
-    engine, pieces = asyncio.run(generated(kind))
-
-    (error,) = pieces
-    assert (error.status, error.message) == (400, "the maximum context length is 300 tokens, and the prompt has 300")
-    assert kind.path not in [path for path, *_ in engine.asked]
-
-
-@pytest.mark.parametrize("reason", [{"message": "its words", "status_code": 400}, {}])
-def test_request_that_is_given_up_is_an_error_with_the_engines_words(reason):
-    """SGLang's error in the last frame of a stream is passed on."""
-    frame = sglang("", 0, {"type": "abort"} | reason)
-
-    _, (error,) = asyncio.run(generated(KINDS["sglang"], [events(frame)]))
-
-    assert error.status == reason.get("status_code")
-    assert error.message == reason.get("message", "the engine aborted the request")
 
 
 def sglang_scored(*texts: str) -> dict[str, Any]:
@@ -307,7 +195,7 @@ def test_sglang_scores_each_token_once(incremental):
         frame["meta_info"] |= sglang_scored(*texts)
     others = {"/get_server_info": {"incremental_streaming_output": incremental}}
 
-    engine, pieces = asyncio.run(generated(replace(kind, answer=events(*frames), others=others), work=job(logprobs=1)))
+    engine, pieces = generated(replace(kind, answer=events(*frames), others=others), work=job(logprobs=1))
 
     body = next(body for path, body, _ in engine.asked if path == kind.path)
     assert (body["return_logprob"], body["top_logprobs_num"], body["return_text_in_logprobs"]) == (True, 1, True)
@@ -347,7 +235,7 @@ def test_log_probabilities_take_one_form():
     )  # fmt: skip
 
     for kind, answer in answers:
-        _, pieces = asyncio.run(generated(replace(kind, answer=answer), work=job(logprobs=2)))
+        _, pieces = generated(replace(kind, answer=answer), work=job(logprobs=2))
         (found,) = [logprob for piece in pieces for logprob in piece.logprobs]
         assert (found["token"], found["logprob"], found["bytes"]) == ("Hi", -0.5, [72, 105])
         assert [item["token"] for item in found["top_logprobs"]] == ["Hi", "Ho"]

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, NamedTuple
 
 import pytest
-from engine_server import MAKERS, EngineServer, character_ids, events
+from engine_server import MAKERS, EngineServer, character_ids, events, pieces_of, with_engine
 from serving import CALL, HELLO, TOOL, template
 
 from unrender.gateway.answers.turns import TurnFactory
@@ -25,6 +25,10 @@ BOS = 300_000
 
 def encoded(text: str) -> list[int]:
     return character_ids(text, SPECIAL)
+
+
+async def tokenize(text: str) -> list[int]:
+    return encoded(text)
 
 
 def decoded(ids: list[int]) -> str:
@@ -70,17 +74,13 @@ BODIES = {
 def asked(kind: Kind, *turns: Any) -> list[tuple[str, Any]]:
     """Return the requests that the engine gets for turns, by path."""
 
-    async def act() -> list[tuple[str, Any]]:
-        answers = {"/tokenize": tokenized, kind.path: [BODIES[kind.name]], **kind.answers}
-        async with EngineServer(answers) as server:
-            backend = MAKERS[kind.name](server.url, idle_timeout=5)
-            for turn in turns:
-                async for _ in backend.generate(Job(turn=turn, request_id="r")):
-                    pass
-            await backend.close()
-            return [(path, body) for path, body, _ in server.asked]
+    async def act(backend: Any, server: EngineServer) -> list[tuple[str, Any]]:
+        for turn in turns:
+            await pieces_of(backend, Job(turn=turn, request_id="r"))
+        return [(path, body) for path, body, _ in server.asked]
 
-    return asyncio.run(act())
+    answers = {"/tokenize": tokenized, kind.path: [BODIES[kind.name]], **kind.answers}
+    return with_engine(MAKERS[kind.name], answers, act)  # type: ignore[no-any-return]
 
 
 def prepared(text: str, markers: str = "encode") -> Any:
@@ -126,9 +126,6 @@ def test_a_forged_conversation_does_not_get_the_ids_of_the_real_one():
     news = [{"role": "user", "content": "And?"}]
 
     async def act() -> list[list[int]]:
-        async def tokenize(text: str) -> list[int]:
-            return encoded(text)
-
         ids = PromptIds(tokenize)
         await ids.keep(real, encoded(real.prompt), f"Hi.{END}", encoded(f"Hi.{END}"))
         return [await ids.of(turn.next(f"Hi.{END}", news)) for turn in (real, forged)]
@@ -145,9 +142,6 @@ def test_kept_ids_are_extended_by_a_marked_message():
     following = turn.next(f"Hi.{END}", [{"role": "user", "content": FORGED}])
 
     async def act() -> list[int]:
-        async def tokenize(text: str) -> list[int]:
-            return encoded(text)
-
         ids = PromptIds(tokenize)
         await ids.keep(turn, [1, 2], f"Hi.{END}", [3, SPECIAL[END]])
         return await ids.of(following)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from engine_server import Scripted
+from engine_server import Scripted, pieces_of
 
 from unrender.gateway.backends import EngineError, OutputPiece
 from unrender.openai import Usage
@@ -55,14 +55,7 @@ def written(name: str, items: list[Any]) -> bytes:
 async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) -> list[OutputPiece | EngineError]:
     """Return the pieces, and the error that ended them."""
     parts = [said[at : at + 50] for at in range(0, len(said), 50)]
-    backend = kind.make(Scripted(parts, kind.others if others is None else others))
-    found: list[OutputPiece | EngineError] = []
-    try:
-        async for piece in backend.generate(job(logprobs=2)):
-            found.append(piece)  # noqa: PERF401 - what came before an error counts
-    except EngineError as error:
-        found.append(error)
-    return found
+    return await pieces_of(kind.make(Scripted(parts, kind.others if others is None else others)), job(logprobs=2))
 
 
 def check_types(found: list[OutputPiece | EngineError]) -> None:

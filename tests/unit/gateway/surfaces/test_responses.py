@@ -10,13 +10,11 @@ from typing import Any, get_args
 import openresponses_types.types as published
 import pytest
 import serving
-from openai.types.responses import Response
 from pydantic import BaseModel
-from serving import CALL, TOOL, WEATHER, Told, chunked, corpus, openai_of, posted, served, template
+from serving import CALL, TOOL, WEATHER, Told, chunked, openai_of, posted, served, template
 
 from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece, Sampler
 from unrender.gateway.gateway import GatewayLimits
-from unrender.openai import Usage
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -81,22 +79,6 @@ def test_custom_tool_streams_its_text():
     assert len(deltas) > 1
 
 
-def test_cut_off_answer_is_incomplete():
-    """At the limit the response is incomplete, and its output lacks the call that was cut off."""
-    usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
-    engine = Told(["Wait.\n" + CALL[:40], OutputPiece("", 0, "length", usage)])
-
-    whole = openai_of(served(engine)).responses.create(model="m", input="Hello", tools=[FLAT])
-    last = events(served(engine), tools=[FLAT])[-1]
-
-    assert last["type"] == "response.incomplete"
-    for response in (whole, Response.model_validate(last["response"])):
-        assert response.status == "incomplete"
-        assert response.incomplete_details.reason == "max_output_tokens"
-        assert {item.type for item in response.output} == {"message"}
-        assert response.usage.input_tokens_details.cached_tokens == 5
-
-
 def test_summary_of_reasoning_is_what_was_thought():
     """A requested summary contains the reasoning, and clients send it back unchanged."""
     thought = "<think>\nRain?\n</think>\nYes."
@@ -134,32 +116,6 @@ def test_items_that_were_begun_are_in_the_response(text, summary, last):
     assert done[-1]["status"] == "incomplete"
 
 
-def test_broken_engine_fails_the_response():
-    """An engine that fails during an answer ends the stream with `response.failed`."""
-    found = events(served(Told(["Hi", EngineError("cut off")])))
-
-    assert found[-1]["type"] == "response.failed"
-    assert found[-1]["response"]["error"]["message"] == "the engine failed: cut off"
-
-
-@pytest.mark.parametrize("row", corpus("asks"), ids=lambda row: row["api"])
-def test_request_becomes_an_ask(row):
-    """Blocks and items become messages in OpenAI's form. Consecutive reasoning, text and calls are one message."""
-    engine, ask = Told("Hi", capabilities=EngineCapabilities(obeys=True)), row["ask"]
-    tool = {"name": "f", "input_schema": {"type": "object"}}
-    more = {"tools": [tool]} if "tool_choice" in row["body"] else {}
-
-    answer = posted(served(engine), f"/v1/{row['api']}", json=row["body"] | more)
-
-    (job,) = engine.jobs
-    request = job.turn.request
-    choice = request.named_tool or request.tool_choice
-    assert list(job.messages) == ask.get("messages", list(job.messages))
-    assert choice == ask.get("tool_choice", choice)
-    assert request.parallel_tool_calls == ask.get("parallel_tool_calls", True)
-    assert answer.json().get("warnings", []) == [f"{place}: not honoured" for place in ask.get("unheeded", [])]
-
-
 def test_output_can_be_sent_back():
     """Output items, including reasoning, can be sent back unchanged, and give the same message."""
     include = ["reasoning.encrypted_content"]
@@ -185,16 +141,6 @@ def test_schema_is_kept():
     whole, _ = both(Sampler(), text=form)
 
     assert isinstance(json.loads(whole.output_text)["n"], int)
-
-
-def test_what_has_no_effect_is_named():
-    """Ignored parameters, unsupported tools and `store` are named in warnings."""
-    request = {"store": True, "text": {"verbosity": "low"}, "tools": [{"type": "web_search"}]}
-
-    found = events(served(Told("Hi")), **request)
-
-    named = ["tools[0] (web_search)", "text.verbosity", "store"]
-    assert found[0]["response"]["warnings"] == [f"{name}: not honoured" for name in named]
 
 
 def test_deltas_carry_their_log_probabilities():

@@ -51,38 +51,11 @@ def test_text_streams_out_of_json(text, escaped):
         assert called(arguments, size) == text
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_call_comes_back_as_json(text):
-    """A custom tool's call in the history becomes a function call, with the text as its only argument."""
-    call = {"id": "a", "type": "custom", "custom": {"name": "run", "input": text}}
-    engine = Told("Hi")
-    answer = {"role": "assistant", "content": "", "tool_calls": [call]}
-    sent = [*HELLO, answer, {"role": "tool", "tool_call_id": "a", "content": "ok"}]
-
-    posted(served(engine), CHAT, json={"messages": sent, "tools": [RUN]})
-
-    (back,) = engine.jobs[0].messages[1]["tool_calls"]
-    assert json.loads(back["function"]["arguments"]) == {"input": text}
-
-
 @pytest.mark.parametrize("arguments", ['{"inputs": "a"}', '{"input": 5}', '{ "x": {"input": "a"}}'])
 def test_arguments_without_the_text_stay_as_they_are(arguments):
     """Arguments of another shape are passed on unchanged, however they are split."""
     for size in SIZES:
         assert called(arguments, size) == arguments
-
-
-def test_regular_expression_constrains_the_input():
-    """A regular expression is the pattern of the input, nested as in Chat Completions or flat as in Responses."""
-    form = {"type": "grammar", "syntax": "regex", "definition": "a+"}
-    nested = {"type": "custom", "custom": {"name": "run", "format": {"grammar": form}}}
-
-    for path, request in (
-        (CHAT, {"messages": HELLO, "tools": [nested]}),
-        (RESPONSES, {"input": "Hello", "tools": [FLAT | {"format": form}]}),
-    ):
-        (tool,) = asked(path, **request)[0].tools
-        assert tool.to_openai()["function"]["parameters"]["properties"]["input"]["pattern"] == "^(?:a+)$"
 
 
 def test_custom_tools_may_be_among_the_allowed():
@@ -96,16 +69,3 @@ def test_custom_tools_may_be_among_the_allowed():
 
     assert [one.named_tool for one in named] == ["run", "run"]
     assert [(one.tool_choice, [tool.name for tool in one.tools]) for one in allowed] == [("required", ["run"])] * 2
-
-
-def test_lark_grammar_is_described_and_not_enforced():
-    """A Lark grammar is part of the tool's description, and the client gets a warning."""
-    form = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"'}
-
-    request, warnings = asked(RESPONSES, input="Hello", tools=[FLAT | {"format": form}])
-
-    (tool,) = request.tools
-    function = tool.to_openai()["function"]
-    assert form["definition"] in function["description"]
-    assert function["parameters"]["properties"]["input"] == {"type": "string"}
-    assert warnings == ["tools[0].format (described in the prompt, not enforced): not honoured"]

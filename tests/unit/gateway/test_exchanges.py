@@ -1,0 +1,165 @@
+"""Tests of requests whose answers are data: rows of `corpus/gateway/exchanges.jsonl` and `refusals.jsonl`.
+
+A row is a gateway and one request, or several `requests` to it, with parts of the expected answers. `engine` is the text that the engine
+generates, its pieces, or a list of pieces for each job, of which the last one repeats. A piece is a text, which comes in
+parts of `size` characters, a pause in seconds, an error, or an `OutputPiece`. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body. A request with
+`"stream": "both"` is sent twice, and `sum` is the content of both answers. `$0.id` in a request is the id of the first answer. `extends` is the
+number of the job whose prompt and answer begin the prompt. A `rendered` prompt is the same without kept answers.
+
+Rules: every answer names its request, an error has the form of its API, and no job is left open.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+from cases import beside
+from live import ASKED
+from serving import Told, asked, chunked, corpus, counts, served
+from streams import added_up, frames, said
+
+from unrender import ChatTemplate
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
+from unrender.gateway.gateway import GatewayLimits, Keys
+from unrender.openai import Usage
+
+PATHS = {path.split("/")[2]: path for path in ASKED}
+
+
+def pieces(items: Sequence[Any], size: int) -> Iterator[Any]:
+    """Yield the pieces of an engine's answer, the texts in parts of some size."""
+    for item in items:
+        if isinstance(item, str):
+            yield from chunked(item, size) or [item]
+        elif not isinstance(item, dict):
+            yield item
+        elif "error" in item:
+            yield EngineError(item["error"], **{name: item[name] for name in item if name != "error"})
+        else:
+            yield OutputPiece(**item | ({"usage": Usage(**item["usage"])} if "usage" in item else {}))
+
+
+def engine(row: Mapping[str, Any]) -> Told:
+    """Return the engine of a row."""
+    given = row.get("engine", "Hi")
+    jobs = given if isinstance(given, list) and isinstance(given[0], list) else [given]
+    answers = [list(pieces([job] if isinstance(job, str) else job, row.get("size", 10_000))) for job in jobs]
+    can = EngineCapabilities(seed=False, **row.get("can", {}))
+    told = Told(lambda _: answers[min(len(told.jobs), len(answers)) - 1], capabilities=can)
+    told.counting = row.get("counting", True)
+    return told
+
+
+def gateway(row: Mapping[str, Any], told: Told, **more: Any) -> Any:
+    """Return the gateway of a row."""
+    settings = {**row.get("settings", {}), **more}
+    if "limits" in row:
+        settings["limits"] = GatewayLimits(**row["limits"])
+    if "keys" in row:
+        settings["keys"] = Keys(models={key: frozenset(names) for key, names in row["keys"].items()})
+    source = beside(__file__, f"{row['beside']}.jinja") if "beside" in row else row.get("source")
+    return served(told, ChatTemplate.from_string(source) if source else row.get("template", ""), **settings)
+
+
+def requests(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the arguments of each request that a row stands for."""
+    streams = {"both": (False, True)}.get(one.get("stream"), (one.get("stream"),))
+    paths = [one["path"]] if "path" in one else [PATHS[api] for api in one.get("api", "chat").split()]
+    method = one.get("method", "POST")
+    headers = [(name, value.encode("latin-1")) for name, value in one.get("headers", {}).items()]
+    for path, stream in product(paths, streams):
+        body = one["body"] if "body" in one else {**ASKED.get(path, {}), **one.get("more", {})}
+        body = body if stream is None else body | {"stream": stream}
+        yield path, {"method": method, "path": path, "headers": headers, "json": body if method == "POST" else None}
+
+
+def at(value: Any, path: str) -> Any:
+    """Return a part of a value. `path` has the names of items and fields."""
+    for name in path.split("."):
+        value = (
+            value[int(name)] if name.isdigit() else value[name] if isinstance(value, Mapping) else getattr(value, name)
+        )
+    return value
+
+
+def filled(row: Any, answers: Sequence[Any]) -> Any:
+    """Return a request with parts of earlier answers, such as `$0.id`."""
+
+    def found(place: re.Match[str]) -> str:
+        part = at(answers, place[2])
+        return json.dumps(part) if place[1] else str(part)
+
+    return json.loads(re.sub(r'("?)\$(\d[\w.]*)\1', found, json.dumps(row)))
+
+
+def within(expected: Any, found: Any) -> bool:
+    """Return whether JSON has all expected fields."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return all(name in found and within(item, found[name]) for name, item in expected.items())
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(within, expected, found))
+    return bool(expected == found)
+
+
+@pytest.mark.parametrize("row", [*corpus("exchanges"), *corpus("refusals")], ids=lambda row: row["says"])
+def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Each request gets the answer of its row."""
+    caplog.set_level(logging.INFO, "unrender")
+    told = engine(row)
+    application, answers = gateway(row, told), list[Any]()
+    for one in row.get("requests", [row]):
+        request = filled(one, answers)
+        for path, how in requests(request):
+            before = len(told.jobs)
+            answer = asked(application, **how)
+            answers.append(check(path, answer, request))
+            check_jobs(told.jobs[before:], request)
+            prompt = answers[-1].get("prompt") or told.jobs[-1].turn.prompt if told.jobs else ""
+            if "extends" in request:
+                begun = told.jobs[request["extends"]].turn.prompt + told.texts[request["extends"]]
+                assert prompt.startswith(begun), (prompt, begun)
+            if "rendered" in request:
+                assert prompt == asked(gateway(row, told, extend="off"), **how).json()["prompt"]
+    assert told.closed == len(told.jobs)
+    for name, values in row.get("counts", {}).items():
+        assert counts(application, *name.split(".")) == values, name
+    for text, times in row.get("logged", {}).items():
+        assert sum(text in record.getMessage() for record in caplog.records) == times
+
+
+def check_jobs(jobs: Sequence[Job], expected: Mapping[str, Any]) -> None:
+    """Check the engine's jobs for a request: their number, and fields of each, or the same fields of all."""
+    assert len(jobs) == expected.get("jobs", len(jobs))
+    fields = expected.get("job", {})
+    for job, values in zip(jobs, fields if isinstance(fields, list) else [fields] * len(jobs), strict=True):
+        for name, value in values.items():
+            found = at(job, name)
+            if isinstance(value, dict) and "has" in value:
+                assert value["has"] in found
+            else:
+                assert (list(found) if isinstance(value, list) else found) == value
+
+
+def check(path: str, answer: Any, expected: Mapping[str, Any]) -> Any:
+    """Check an answer, and return its JSON, or that of its first event."""
+    assert answer.status_code == expected.get("status", 200), answer.text
+    data = frames(answer.text) or [answer.json() if answer.headers.get("content-type") == "application/json" else {}]
+    if answer.status_code >= 400 and data[0]:
+        assert ("type" in data[0]) == ("/v1/messages" in path)
+        assert answer.headers["request-id"] == answer.headers["x-request-id"]
+    for name, frame in (("answer", 0), ("last", -1)):
+        assert within(expected.get(name, {}), data[frame]), data[frame]
+    if "sum" in expected:
+        assert (added_up(path, answer.text) if frames(answer.text) else said(path, data[0])) == expected["sum"]
+    assert [text for text in expected.get("has", ()) if text not in answer.text] == []
+    assert [text for text in expected.get("lacks", ()) if text in answer.text] == []
+    for name, pattern in expected.get("returned", {}).items():
+        found = answer.headers.get(name)
+        assert found is None if pattern is None else re.fullmatch(pattern, found), (name, found)
+    return data[0]
