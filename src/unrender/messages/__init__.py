@@ -13,7 +13,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from unrender.errors import RequestError
 from unrender.json_values import JsonSchema, check_values, checked_list, checked_object, content_key, frozen, thawed
-from unrender.limits import MAX_NAME
+from unrender.limits import MAX_BLANK, MAX_NAME
 from unrender.signatures import checked, expected_one_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -262,8 +262,11 @@ class Tool:
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise RequestError(f"{where}.function.name: expected a non-empty string, found {name!r}")
-        if len(name) > MAX_NAME:
-            raise RequestError(f"{where}.function.name: expected at most {MAX_NAME} characters, found {len(name)}")
+        if name != name.strip():
+            raise RequestError(f"{where}.function.name: expected no whitespace around the name, found {name!r:.80}")
+        limit = MAX_NAME - MAX_BLANK  # The parser also needs the text that ends the name.
+        if len(name) > limit:
+            raise RequestError(f"{where}.function.name: expected at most {limit} characters, found {len(name)}")
         parameters, place = function.get("parameters"), f"{where}.function.parameters"
         if parameters is None:
             parameters = {"type": "object", "properties": {}}
