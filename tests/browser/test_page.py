@@ -54,7 +54,6 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     with chromium.served(folder) as server:
         yield f"{server}/playground.html"
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -210,6 +210,8 @@ class BrokenReader(ObjectReader):
         if machine.frames and not (view.closers or view.section):
             return False  # Nothing of such a call is shown before its last bracket, so it doesn't wait for more text.
         if not view.arguments.entry:
+            if at > machine.at and buffer[at : at + 1].isalnum():
+                return False  # A word after whitespace is text.
             found = _FIELD.match(buffer, at)
             more = found is not None and found.group(1) is not None
             # In `""city": "Rome"}`, an empty string isn't the arguments.
