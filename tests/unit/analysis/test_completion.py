@@ -30,13 +30,6 @@ def doubts(proof, format: Format):
     return find_doubts(answers, frame, format)
 
 
-def test_white_space_is_no_doubt(proof):
-    """Differences in whitespace cause no doubt."""
-    format = proof[2]
-
-    assert doubts(proof, replace(format, turn=replace(format.turn, content_to_tools=" \n\n"))) == {}
-
-
 def test_wrong_marker_is_a_doubt(proof):
     """A wrong marker causes a doubt for every shape that contains it, and the message quotes both texts."""
     format = proof[2]
