@@ -276,10 +276,9 @@ def _said(server: Server, body: Mapping[str, Any], messages: list[Any]) -> tuple
 
 
 def _source(tools: Collection[Any], name: str, arguments: str) -> str:
-    """Return a call as Python source, which the dataset evaluates. It's empty if the tool or a parameter is unknown."""
-    known = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in tools}
-    given = _parsed(arguments)
-    if not isinstance(given, dict) or given.keys() - known.get(name, {}).keys() or name not in known:
+    """Return a call as Python source, which the dataset evaluates. It's empty if the tool is unknown, or an argument's name is code."""
+    given, known = _parsed(arguments), [tool["function"]["name"] for tool in tools]
+    if name not in known or not isinstance(given, dict) or not all(map(str.isidentifier, given)):
         return ""
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
 

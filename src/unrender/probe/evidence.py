@@ -263,15 +263,23 @@ async def _best_format(engine: Backend, found: Evidence, until: float) -> str:
     """Try each declared tool format, and return the name of the one in which most calls are right; "auto" if there are none."""
     asked = [task for task in tasks_with(5) if task.wish == "one"][:_TRIED]
     named = [it.name for it in declared_formats() if it.format.tools.mode is not ToolMode.NONE]
-    for name in sorted(named, key=lambda name: name != "tool-call-json"):  # the default comes first
-        if time.monotonic() < until:
-            answers = found.formats[name] = list[Answer]()
-            for task in asked:
+    # Each syntax gets one task first, since there may be no time for more.
+    for tasks in (asked[:1], asked[1:]):
+        # The syntaxes with a call come first, and then the default.
+        for name in sorted(named, key=lambda name: (not _calls(found, name), name != "tool-call-json")):
+            for task in tasks:
                 # A model that writes no call in two answers doesn't know the syntax.
-                if len(answers) != _TRIED / 2 or any(answer.calls for answer in answers):
-                    answers.append(await ask(engine, found.template, task, limit=_TRIAL, tool_format=name))
+                tried = len(found.formats.get(name, ()))
+                if time.monotonic() < until and (tried != _TRIED / 2 or _calls(found, name)):
+                    answer = await ask(engine, found.template, task, limit=_TRIAL, tool_format=name)
+                    found.formats.setdefault(name, []).append(answer)
     best = max(found.formats, key=lambda name: format_rank(found.formats[name]), default="auto")
-    return best if any(answer.calls for answer in found.formats.get(best, ())) else "auto"
+    return best if _calls(found, best) else "auto"
+
+
+def _calls(found: Evidence, name: str) -> bool:
+    """Return whether the model wrote a call in a tool format."""
+    return any(answer.calls for answer in found.formats.get(name, ()))
 
 
 def format_rank(answers: Iterable[Answer]) -> tuple[int, int]:

@@ -92,7 +92,8 @@ class ProbeReport:
         if self.ok:
             yield "no causes of trouble found"
         if found.formats:
-            yield f"best tool_format: {found.tool_format}"
+            none = f", no calls in any of {len(found.formats)} syntaxes" if found.tool_format == "auto" else ""
+            yield f"best tool_format: {found.tool_format}{none}"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
