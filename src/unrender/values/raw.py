@@ -273,7 +273,8 @@ class RawScanner(Scanner):
         return self.doubt.size if self.doubt else self._size * (self._size <= MAX_SLOW_TEXT)
 
     def _is_structured(self, text: str, start: int) -> bool:
-        if self.held or self.begun or self.escapes or text[start : start + 1] not in ("{", "["):
+        passed = self.held or self.begun or (self.doubt and self.doubt.held)
+        if passed or self.escapes or text[start : start + 1] not in ("{", "["):
             return False
         # `{` starts an object only if the schema doesn't allow strings, because code in a string may also start with `{`.
         if self.types <= _STRUCTURED or not self._wants_container:
