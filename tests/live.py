@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from serving import HELLO, served
+from serving import HELLO, Told, served
 from starlette.applications import Starlette
 
 from unrender.gateway.backends import Backend
@@ -55,13 +55,23 @@ class Live:
         return int(head.split()[1]), body
 
 
-def request(path: str, *, headers: str = "", **more: Any) -> bytes:
+def request(path: str, *, headers: str = "", host: str = "localhost", **more: Any) -> bytes:
     """Return the bytes of a request to one of the three APIs."""
     body = json.dumps({**ASKED[path], **more}).encode()
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {len(body)}\r\n\r\n"
-    )
+    head = f"POST {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}content-length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+def heard(*sent: bytes, **settings: Any) -> tuple[list[bytes], int]:
+    """Return the answers to bytes, each sent over its own connection, and the number of the engine's jobs. `PORT` is the gateway's port."""
+    engine = Told("Hi")
+
+    async def run() -> list[bytes]:
+        async with listening(engine, **settings) as gateway:
+            port = str(gateway.port).encode()
+            return await asyncio.gather(*(gateway.answer(data.replace(b"PORT", port)) for data in sent))
+
+    return asyncio.run(run()), len(engine.jobs)
 
 
 @asynccontextmanager

@@ -13,11 +13,12 @@ import json
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-from tables import case_rows
+from tables import case_rows, named_rows
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -28,16 +29,7 @@ LONGEST = 700
 """Maximum tokens of a call or a schema's value. An answer of this length has no end."""
 TEXT = {"type": "string", "maxLength": 24}
 SCHEMAS = case_rows(ROOT / "tests" / "real" / "schemas.jsonl")
-
-
-_ROWS = case_rows(ROOT / "tests" / "real" / "scenarios.jsonl")
-
-
-def _rows(kind: str) -> dict[str, Any]:
-    """Return the rows of a kind by name."""
-    return {row[kind]: {key: row[key] for key in row if key != kind} for row in _ROWS if kind in row}
-
-
+_rows = partial(named_rows, ROOT / "tests" / "real" / "scenarios.jsonl")
 CONVERSATIONS: Mapping[str, list[dict[str, str]]] = {
     name: row["messages"] for name, row in _rows("conversation").items()
 }

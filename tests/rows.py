@@ -167,8 +167,6 @@ def _request(data: str) -> Request:
         fields["tools"] = tuple(Tool(**tool) for tool in fields["tools"])
     if "more_tools" in fields:
         fields["tools"] = (*(REQUEST.tools or ()), *(Tool(**tool) for tool in fields.pop("more_tools")))
-    if "tool_choice" in fields:
-        fields["tool_choice"] = fields["tool_choice"]
     return replace(REQUEST, **fields)
 
 

@@ -13,8 +13,11 @@ from typing import Any
 
 _ONCE = ("id", "type", "role", "index", "finish_reason")
 """Fields that a later delta replaces. All other texts are appended."""
-_OWN = ("id", "call_id", "created_at", "completed_at", "usage", "index", "signature", "encrypted_content")
-"""Fields that differ between any two answers, or occur only in a stream."""
+_OWN = (
+    *("id", "call_id", "created_at", "completed_at", "usage", "index"),
+    *("parsed", "parsed_output", "parsed_arguments"),
+)
+"""Fields that differ between any two answers, occur only in a stream, or are added by clients."""
 
 
 class Broken(Exception):

@@ -16,6 +16,11 @@ def case_rows(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
+def named_rows(path: Path, kind: str) -> dict[str, Any]:
+    """Return the rows of a file with a field `kind`, by the name in it, without that field."""
+    return {row[kind]: {key: row[key] for key in row if key != kind} for row in case_rows(path) if kind in row}
+
+
 def table(name: str) -> dict[str, Any]:
     """Return the values of `corpus/support/NAME.jsonl`. A row is a named value, or an entry of a named mapping."""
     found: dict[str, Any] = {}

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from tables import case_rows
+from tables import named_rows
 
 Folder = Path
 Arguments = Mapping[str, Any]
@@ -80,14 +80,7 @@ def _remind(folder: Folder, given: Arguments) -> str:
     return json.dumps({"kept": True, "tags": given.get("tags", [])})
 
 
-_ROWS = case_rows(Path(__file__).with_name("tasks.jsonl"))
-
-
-def _rows(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the other fields of each row of a kind."""
-    return ((row[kind], {key: row[key] for key in row if key != kind}) for row in _ROWS if kind in row)
-
-
+_ROWS = Path(__file__).with_name("tasks.jsonl")
 _DO: Mapping[str, Callable[[Folder, Arguments], str]] = {
     "calculate": _calculate,
     "list_files": lambda folder, _: "\n".join(names(folder)),
@@ -96,7 +89,9 @@ _DO: Mapping[str, Callable[[Folder, Arguments], str]] = {
     "clock": lambda _, given: f"{datetime.now(UTC) + timedelta(hours=given['hours']):%H:%M}",
     "remind": _remind,
 }
-TOOLS: Mapping[str, Tool] = {name: Tool(name=name, do=_DO[name], **row) for name, row in _rows("tool")}
+TOOLS: Mapping[str, Tool] = {
+    name: Tool(name=name, do=_DO[name], **row) for name, row in named_rows(_ROWS, "tool").items()
+}
 
 
 def names(folder: Folder) -> list[str]:
@@ -156,7 +151,7 @@ _DONE: Mapping[str, Callable[[Folder, Sequence[Called], str], bool]] = {
     "remind": _called("remind", when={"day": "Tuesday", "hour": 9}, tags=["health"]),
     "greeting": lambda _, calls, said: not calls and "bonjour" in said.lower(),
 }
-TASKS: Sequence[Task] = [Task(name=name, done=_DONE[name], **row) for name, row in _rows("task")]
+TASKS: Sequence[Task] = [Task(name=name, done=_DONE[name], **row) for name, row in named_rows(_ROWS, "task").items()]
 
 
 @dataclass(slots=True)

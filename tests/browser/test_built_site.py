@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
-from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +37,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Serve the site like any web server, on a free port."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(chromium.Silent, directory=str(SITE))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with chromium.served(SITE) as server:
+        yield f"{server}/"
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
-from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +52,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "playground.html").write_text(
         f'<!doctype html><link rel="icon" href="data:,"><body data-md-color-scheme="slate">{frame}'
     )
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(chromium.Silent, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/playground.html"
+    with chromium.served(folder) as server:
+        yield f"{server}/playground.html"
         server.shutdown()
 
 

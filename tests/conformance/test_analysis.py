@@ -15,6 +15,7 @@ import pytest
 from answers import all_template_paths, said_in, template_named
 from cut_outs import Said
 from rendering_rows import template_of
+from tables import table
 from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
@@ -22,76 +23,11 @@ from unrender.analysis import Analysis, analyze, shape_context, shape_messages
 TEMPLATES = all_vendor_templates()
 PATHS = all_template_paths()
 QUESTION = "Wherefromhere"
-STRINGS = {
-    "a": 'say "hi"',
-    "b": "it's",
-    "c": "back\\slash",
-    "d": "two\nlines",
-    "e": "<b> & </b>",
-    "g": "0731",
-    "h": "true",
-    "i": "{x} [y]",
-    "j": "naïve",
-}
-VALUES = {
-    "a": 7,
-    "b": -7,
-    "c": 2.5,
-    "d": True,
-    "e": False,
-    "g": ["x", 2, False],
-    "h": {"ma": "x", "mb": [1]},
-    "i": [{"ma": 1}],
-}
-
-
-CITY = ("find_city", {"city": "Paris", "days": 3})
-TIME = ("get_time", {"zone": "Rome"})
-SHAPES = {
-    "content": Said(content="Hello there"),
-    "lines": Said(content="one\n\na < b && c > d {x} [y]\nend"),
-    "reasoning-content": Said(content="Hello", reasoning="Some\n\nthoughts"),
-    "call": Said(calls=(CITY,)),
-    "reasoning-call": Said(reasoning="Some\nthoughts", calls=(CITY,)),
-    "content-call": Said(content="Hello", calls=(CITY,)),
-    "all": Said(content="Hello", reasoning="Thoughts", calls=(CITY,)),
-    "two-calls": Said(calls=(CITY, TIME)),
-    "three-calls": Said(calls=(CITY, TIME, CITY)),
-    "no-arguments": Said(calls=(("find_city", {}),)),
-    "no-arguments-first": Said(calls=(("find_city", {}), TIME)),
-    "strings": Said(calls=(("find_city", STRINGS),)),
-    "values": Said(calls=(("find_city", VALUES),)),
-}
-
-NOT_REBUILT = {
-    ("LFM2.5-8B-A1B", "values"): "objects are JSON, lists are Python: a codec has one way for both",
-    ("NVIDIA-Nemotron-Nano-v2", "content"): "the last answer is written inside open reasoning, to be continued",
-    ("NVIDIA-Nemotron-Nano-v2", "lines"): "as above",
-    ("NVIDIA-Nemotron-Nano-v2", "content-call"): "as above",
-    ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "call"): "the section is closed after the second call only",
-    ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "three-calls"): "the section is closed after each call but the first",
-    ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "no-arguments"): "as for one call",
-    ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "strings"): "as for one call",
-    ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "values"): "as for one call",
-    ("openai-gpt-oss-120b", "content-call"): "content beside calls is written as reasoning",
-    ("microsoft-OptiMind-SFT", "content-call"): "as above",
-    **{
-        (
-            "SvalTek-Q3-CharThink-9B-temp",
-            shape,
-        ): "the marker after some values is escaped: it is read, and written as it is meant"
-        for shape, said in SHAPES.items()
-        if any(arguments for _, arguments in said.calls)
-    },
-}
-"""Shapes that a template renders and its format doesn't reproduce, with the reason."""
-_UNEVEN = {
-    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "no line break after an empty block",
-    "vllm-deepseekv31": "the indentation of the template's own lines is written, and differs from shape to shape",
-    "vllm-granite_20b_fc": "as above, before the answer's header and after it",
-    "vllm-llama4_json": "a line break before the header of calls and prompts, none before that of content",
-}
-LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES}
+T: Any = table("test_analysis")
+SHAPES = {name: Said.of(**said) for name, said in T["SHAPES"].items()}
+NOT_REBUILT = {(name, shape) for name, found in T["NOT_REBUILT"].items() for shape in found["shapes"]}
+"""Shapes that a template renders and its format doesn't reproduce. The data has the reasons."""
+LOOSE: dict[str, str] = T["LOOSE"]
 """Templates whose whitespace varies between shapes, so that no single text between parts fits all."""
 
 
@@ -153,7 +89,7 @@ def test_answer_is_rebuilt(name, shape):
     format = analysed(name)[1].format
     calls = [(called, arguments, f"proof{i:04d}") for i, (called, arguments) in enumerate(SHAPES[shape].calls)]
     answer = said_in(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
-    loose = (name, shape) in LOOSE
+    loose = name in LOOSE
     after = after_header(name, text, format.turn.headers[0].strip() if loose else format.turn.headers[0])
     same = squeezed if loose else str
     # The history may lack the placeholder for empty reasoning and the layout after it.

@@ -12,21 +12,19 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from answers import all_template_paths
 from composed.composition import drawn, template
 from damaged import answers, damages, judged, quotations
-from vendor import all_vendor_templates
 
 from unrender import ChatTemplate
 from unrender.errors import ExtendError
 
-OWN = Path(__file__).parent.parent / "templates"
 FEW, MANY, CASES = 24, 400, 60
 
 
 def sources() -> dict[str, str | Path]:
     """Return templates by name: our own, the vendors' if available, and composed ones."""
-    own = {path.stem: path for path in sorted(OWN.glob("*.jinja"))}
-    return {**own, **all_vendor_templates(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW)}}
+    return {**all_template_paths(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW)}}
 
 
 def found(source: str | Path, most: int | None) -> Iterator[str]:

@@ -7,14 +7,14 @@ closing marker is added first, as the model would write it.
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
 import pytest
+from answers import template_named
 from splitting import fed
 from vendor import all_vendor_templates
 
-from unrender import ChatTemplate, Message
+from unrender import Message
 from unrender.format import ReasoningMode
 
 FENCE = "```"
@@ -103,18 +103,13 @@ CASES = [
 ]
 
 
-@cache
-def template(name: str) -> ChatTemplate:
-    return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
-
-
 def read(name: str, text: str) -> Message:
     """Return the message of an answer, the same for every chunking.
 
     If the prompt starts reasoning, it's closed first.
     """
-    turn = template(name).prepare([{"role": "user", "content": "What's the weather in Tokyo?"}], tools=TOOLS)
-    reasoning = template(name).format.reasoning
+    turn = template_named(name).prepare([{"role": "user", "content": "What's the weather in Tokyo?"}], tools=TOOLS)
+    reasoning = template_named(name).format.reasoning
     opened = turn.prompt.rstrip().endswith(reasoning.start.strip()) and reasoning.mode is not ReasoningMode.NONE
     answer = text if not opened else text.removeprefix(reasoning.start.strip())
     if opened and answer == text:
@@ -146,10 +141,10 @@ def test_an_example_is_read(name, text, calls):
 @pytest.mark.parametrize(("name", "text", "calls"), CASES)
 def test_an_example_after_reasoning_and_content(name, text, calls):
     """Reasoning and content around the call are kept, and the call is the same."""
-    if template(name).format.reasoning.mode is ReasoningMode.NONE and name not in R1:
+    if template_named(name).format.reasoning.mode is ReasoningMode.NONE and name not in R1:
         pytest.skip("the template has no reasoning")
-    start = template(name).format.reasoning.start.strip() or "<think>"
-    end = template(name).format.reasoning.end.strip() or "</think>"
+    start = template_named(name).format.reasoning.start.strip() or "<think>"
+    end = template_named(name).format.reasoning.end.strip() or "</think>"
     message = read(name, f"{start}I look.{end}\n\nLet me check.\n\n{text}")
 
     assert (message.reasoning.strip(), message.content.strip()) == ("I look.", "Let me check.")

@@ -6,52 +6,30 @@ Rules: templates are chosen by their capabilities, never by name; the vendors' a
 from __future__ import annotations
 
 import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import said_in
+from answers import PLAIN, all_template_paths, said_in, template_named
 from engines import installed, lark_reader
 from splitting import fed_only, splits
-from vendor import all_vendor_templates
 
-from unrender import ChatTemplate, Message, Turn
+from unrender import Message, Turn
 from unrender.analysis import Capabilities
 from unrender.format import ToolMode
 from unrender.format.declared import declared_formats
 from unrender.testing import numbered_id
 
-OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
-TEMPLATES = {path.stem: path for path in OWN} | all_vendor_templates()
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Tell the weather.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city"],
-        },
-    },
-}
 QUESTION = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Will it rain?"}]
 CALLS = (("get_weather", {"city": "Paris"}, "c1"), ("get_weather", {"city": "Rome", "days": 2}, "c2"))
 NAMED = [item.name for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE]
 
 
-@cache
-def template(name: str) -> ChatTemplate:
-    return ChatTemplate.from_file(TEMPLATES[name], bos_token="<s>", eos_token="</s>")
-
-
-each_template = pytest.mark.parametrize("name", TEMPLATES)
+each_template = pytest.mark.parametrize("name", all_template_paths())
 
 
 def check_lacks(name: str, capability: str) -> None:
     """Skip a template that has a capability. Checking during collection would analyse all templates."""
-    if getattr(template(name).capabilities, capability):
+    if getattr(template_named(name).capabilities, capability):
         pytest.skip(f"the template {capability.replace('_', ' ')}")
 
 
@@ -90,16 +68,16 @@ def continued(message: Message) -> list[dict[str, Any]]:
 
 
 def check_loop(name: str, tool_format: str) -> None:
-    turn = template(name).prepare(QUESTION, tools=[TOOL], tool_format=tool_format)
-    assert turn.prompt.count(json.dumps(TOOL)) == 1
+    turn = template_named(name).prepare(QUESTION, tools=[PLAIN], tool_format=tool_format)
+    assert turn.prompt.count(json.dumps(PLAIN)) == 1
 
-    message = read(turn, answer(turn, template(name).capabilities))
+    message = read(turn, answer(turn, template_named(name).capabilities))
     found = [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls]
     assert found == [(called, values) for called, values, _ in CALLS[: len(found)]] != []
 
-    again = template(name).prepare(continued(message), tools=[TOOL], tool_format=tool_format)
+    again = template_named(name).prepare(continued(message), tools=[PLAIN], tool_format=tool_format)
     assert again.tool_prompt == turn.tool_prompt
-    assert again.prompt.count(json.dumps(TOOL)) == 1
+    assert again.prompt.count(json.dumps(PLAIN)) == 1
     assert [i for i in range(len(found)) if f"sunny, call {i}" not in again.prompt] == []
     assert all(str(values["city"]) in again.prompt for _, values in found)
 
@@ -123,12 +101,12 @@ def test_a_loop_works_in_every_declared_format(tool_format: str) -> None:
 def test_calls_that_a_template_drops_are_kept(name: str) -> None:
     """If a template writes tools but drops calls, the next prompt still shows call and result."""
     check_lacks(name, "supports_tool_calls")
-    if not template(name).capabilities.supports_tools:
+    if not template_named(name).capabilities.supports_tools:
         pytest.skip("tools are put in by us")
-    turn = template(name).prepare(QUESTION, tools=[TOOL])
-    message = read(turn, answer(turn, template(name).capabilities))
+    turn = template_named(name).prepare(QUESTION, tools=[PLAIN])
+    message = read(turn, answer(turn, template_named(name).capabilities))
 
-    again = template(name).prepare(continued(message), tools=[TOOL]).prompt
+    again = template_named(name).prepare(continued(message), tools=[PLAIN]).prompt
 
     assert turn.tool_prompt is None
     assert [city for city in ("Paris", "sunny, call 0") if city not in again] == []
@@ -138,15 +116,15 @@ def test_calls_that_a_template_drops_are_kept(name: str) -> None:
 def test_a_written_call_continues_what_was_generated(name: str) -> None:
     """Without a prefill, the next prompt extends this prompt and the answer, as prefix caches require."""
     check_lacks(name, "supports_tool_calls")
-    turn = template(name).prepare(QUESTION, tools=[TOOL])
+    turn = template_named(name).prepare(QUESTION, tools=[PLAIN])
     if turn.prefill or turn.format.reasoning.end or turn.format.content.start:
         pytest.skip("the history differs from what was generated before any call")
     answered = [*QUESTION, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Thanks"}]
-    if not template(name).prepare(answered).prompt.startswith(template(name).prepare(QUESTION).prompt):
+    if not template_named(name).prepare(answered).prompt.startswith(template_named(name).prepare(QUESTION).prompt):
         pytest.skip("the template writes a question otherwise once it is answered")
-    text = answer(turn, template(name).capabilities)
+    text = answer(turn, template_named(name).capabilities)
 
-    again = template(name).prepare(continued(turn.parse(text)), tools=[TOOL]).prompt
+    again = template_named(name).prepare(continued(turn.parse(text)), tools=[PLAIN]).prompt
 
     assert again.startswith(turn.prompt + text)
 
@@ -157,7 +135,7 @@ def test_a_written_call_continues_what_was_generated(name: str) -> None:
 def test_the_injected_syntax_constrains(name: str) -> None:
     """A required call is enforced in the injected syntax, and the parser reads every sample from the grammar."""
     check_lacks(name, "supports_tools")
-    turn = template(name).prepare(QUESTION, tools=[TOOL], tool_choice="required")
+    turn = template_named(name).prepare(QUESTION, tools=[PLAIN], tool_choice="required")
     accepts = lark_reader(turn.constraint("llguidance").grammar)
 
     for seed in range(5):
@@ -170,8 +148,8 @@ def test_the_injected_syntax_constrains(name: str) -> None:
 def test_nothing_is_injected_without_need(name: str) -> None:
     """Without tools, and with "none", prompt and format are the template's own."""
     check_lacks(name, "supports_tools")
-    plain = template(name).prepare(QUESTION)
-    opted_out = template(name).prepare(QUESTION, tools=[TOOL], tool_format="none")
+    plain = template_named(name).prepare(QUESTION)
+    opted_out = template_named(name).prepare(QUESTION, tools=[PLAIN], tool_format="none")
 
     assert (plain.tool_prompt, opted_out.tool_prompt) == (None, None)
     assert "get_weather" not in plain.prompt + opted_out.prompt

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import json
 import tomllib
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import template_named
 from splitting import fed_only, splits
 from vendor import all_vendor_templates, vendor_cases, vendor_templates
 
-from unrender import ChatTemplate, Event, Format, Message, Parser, Policy, Turn
+from unrender import Event, Format, Message, Parser, Policy, Turn
 from unrender.openai import deltas
 from unrender.testing import numbered_id
 from unrender.types import Request
@@ -39,11 +39,6 @@ RECORDED = [*vendor_cases("outputs"), *vendor_cases("more-outputs")]
 OUTPUTS = [case for case in RECORDED if case["template"] in all_vendor_templates()]
 LEGACY = vendor_cases("legacy-formats")
 COMPARED = [case for case in vendor_cases("parity") if case["template"] in vendor_templates()]
-
-
-@cache
-def template(name: str) -> ChatTemplate:
-    return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
 
 
 AS_WRITTEN = Policy(tool_calls="streamed")
@@ -106,7 +101,7 @@ def whole(message: Message) -> dict[str, Any]:
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case['id']}-{case['template']}") for case in OUTPUTS])
 def test_a_recorded_output_gives_the_recorded_message(case):
     """Each output gives its message, or is a listed exception. Added-up deltas equal the message for every chunking."""
-    turn = template(case["template"]).prepare(case["messages"], **case["prepare"])
+    turn = template_named(case["template"]).prepare(case["messages"], **case["prepare"])
     message, events = read(case, turn, [case["output"]])
 
     for chunks in splits(case["output"]):
@@ -159,14 +154,14 @@ def test_a_recorded_output_is_read_as_expected(case: dict[str, Any]) -> None:
 
 def prompt_of(case: dict[str, Any]) -> str:
     """Return the end of a prompt that opens the parts that the case expects to be open."""
-    format = template(case["template"]).format
+    format = template_named(case["template"]).format
     header = format.turn.headers[0] if format.turn.headers else ""
     return header + (format.reasoning.start if case["start"] == "reasoning" else "")
 
 
 def read_compared(case: dict[str, Any], chunks: list[str]) -> Message:
     parser = (
-        template(case["template"])
+        template_named(case["template"])
         .prepare_rendered(prompt_of(case), tools=case["tools"] or [])
         .parser(policy=AS_WRITTEN, ids=numbered_id)
     )

@@ -11,7 +11,6 @@ import os
 import resource
 import select
 import signal
-import sys
 import time
 import traceback
 import warnings
@@ -248,10 +247,3 @@ def _lines_of(reading: int, deadline: float) -> list[str]:
             break
         data += more
     return data.decode("utf-8", "replace").splitlines()
-
-
-if __name__ == "__main__":
-    found = hunt(Random(int(sys.argv[1])), spent() + float(sys.argv[2]), Path(sys.argv[3]))
-    print(found.tried, "tried,", found.refused, "refused")  # noqa: T201
-    for each in found.failures:
-        print(f"{each.kind}\n    {each.detail}\n    {len(each.input.splitlines())} lines")  # noqa: T201

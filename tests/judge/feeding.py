@@ -17,8 +17,8 @@ from unrender import ArgumentsText, ContentText, Event, Malformed, Parser, Reaso
 from unrender.testing import numbered_id
 from unrender.token_ids import TokenParser
 
-_MENTIONED = ("an unquoted call", "marker of reasoning")
-"""Words of the events that report a marker as text: of a quoted call, or of reasoning that has no start or no end."""
+_MENTIONED = ("an unquoted", "marker of reasoning")
+"""Words of the events that report a marker as text: of a quoted call or content, or of reasoning that has no start or no end."""
 
 
 def is_mention(event: Event) -> bool:

@@ -17,16 +17,6 @@ PARAMETERS = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": PARAMETERS}}]
 
 
-def test_a_rendering_has_the_steps_that_it_is_given() -> None:
-    """A thousand rounds exceed a limit of a hundred steps, but not the default."""
-    limits = Limits(rendering_steps=100)
-    loop = "{% for i in range(1000) %}{{ i }}{% endfor %}"
-
-    assert ChatTemplate.from_string(loop).prepare(HELLO).prompt.startswith("0123456789")
-    with pytest.raises(TemplateError, match="more than 100 steps"):
-        ChatTemplate.from_string(loop, limits=limits).prepare(HELLO)
-
-
 @pytest.mark.parametrize(("characters", "fits"), [(len(SOURCE) - 1, False), (len(SOURCE), True)])
 def test_a_source_is_as_long_as_it_may_be(tmp_path: Path, characters: int, *, fits: bool) -> None:
     """The length limit applies wherever the template comes from."""

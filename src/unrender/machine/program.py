@@ -41,6 +41,7 @@ _HEADER = re.compile(rf"(?P<start>(?:{TOKEN.pattern})\w+)(?P<end>{TOKEN.pattern}
 """Matches a header that consists of a token, a word and another token."""
 _LABELLED = re.compile(rf"(?P<token>{TOKEN.pattern})\w+")
 """Matches a token and a word after it."""
+_UNQUOTED = "an unquoted end marker"
 _UNOPENED = "a start marker of reasoning before its end marker"
 CONTENT_HUB = 1
 """Address of the free text outside of all parts, which is the same in every program."""
@@ -460,7 +461,7 @@ class _Compiler:
         for marker in said.close.spelled:
             if holds_token(marker.core):
                 for variant in marker.variants():
-                    mention = self.code.emit(Mention(len(variant), hub.at, ""))
+                    mention = self.code.emit(Mention(len(variant), hub.at, _UNQUOTED))
                     unsure = EndTurn(len(variant), mention, self._thought_openers())
                     self._direct(hub, variant, marker, hub.at, Role.MARKER, unsure)
             else:

@@ -278,9 +278,13 @@ def _is_unfinished(line: str) -> bool:
     return not _BULLET.fullmatch(line) and line.rstrip().rstrip(_AFTER_SENTENCE)[-1:] not in _SENTENCE_ENDS
 
 
-def going_on(found: Quotation) -> Quotation | None:
-    """Return the quotation without the indications from the sentence around the call. Return None if there are no other indications."""
-    return replace(found, sentence=False, line=False) if found.spans_lines else None
+def going_on(found: Quotation, mark: str = "") -> Quotation | None:
+    """Return the quotation without the indications from the sentence around the call. Return None if there are no other indications.
+
+    A closer that is only the start of another call's marker `mark` doesn't count.
+    """
+    closers = tuple(closer for closer in found.closers if closer == mark or not mark.startswith(closer))
+    return replace(found, closers=closers, sentence=False, line=False) if found.spans_lines else None
 
 
 def _in_brackets(before: str) -> bool:

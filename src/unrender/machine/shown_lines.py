@@ -89,7 +89,7 @@ def closing_lines(before: str) -> tuple[str, ...]:
     line = last.rstrip()
     found = [text.format(opens[1]) for pattern, texts in _OPENS if (opens := pattern.search(line)) for text in texts]
     if run := _RUN_OF_ONE.search(line):
-        found.append(run[0])
+        found += (run[0], run[0].translate(_MIRRORED))
     if pair := _PAIR.search(line):
         # `/**` is closed by `*/`, and `{{!--` by `--}}`.
         found += (signs[::-1].translate(_MIRRORED) for signs in (pair[0][:2], pair[0][-2:]))

@@ -173,6 +173,22 @@ def strings(run: Run) -> Iterator[CapabilityFinding]:
         last = as_meant_or_refused if marker in quotes else judge
         tried += run.refutations(claimed(run.candidate, marked), last)
     yield finding("markers in strings", tried)
+    yield _ends_in_strings(run)
+
+
+def _ends_in_strings(run: Run) -> CapabilityFinding:
+    """Parse a string that contains all text from the end of a string to the end of its call.
+
+    Templates without escapes write such a call like a shorter one, followed by text.
+    """
+
+    def shown(text: str) -> list[CutOut]:
+        return claimed(run.candidate, [proof_answer(calls=((TOOL_NAMES[0], {"text": text}),))])
+
+    end = "".join(found.answer.rpartition(_LAST)[2].rstrip() for found in shown(_LAST))
+    tried = run.refutations(shown(f"Not {end} here")) if end else []
+    reason = f"a string that contains {end!r} ends its call, unless token ids show that it's text" if any(tried) else ""
+    return finding("ends of calls in strings", [] if reason else tried, reason=reason or NOT_WRITTEN)
 
 
 def stops(run: Run) -> CapabilityFinding:

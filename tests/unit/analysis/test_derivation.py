@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from recipes import UNEXPECTED
 from rendering_rows import template_of
+from tables import table
 
 from unrender.analysis import analyze
 from unrender.analysis.ask import BOS, EOS, carries_needle
@@ -106,26 +107,7 @@ def test_a_defect_of_analysis_is_a_diagnostic(monkeypatch):
     assert analysis.diagnostics == (f"{UNEXPECTED}: ValueError: empty separator; the format is content alone",)
 
 
-PIECES = st.sampled_from(
-    [
-        "{{ m.role }}",
-        "{{ m.content }}",
-        "{{ m.content or '' }}",
-        "{{ m.reasoning_content }}",
-        "{{ m.tool_calls | tojson if m.tool_calls else '' }}",
-        "{% for c in m.tool_calls or [] %}{{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}",
-        "{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments | items %}{{ k }}={{ v }};{% endfor %}{% endfor %}",
-        "{{ c }}",
-        "<think>",
-        "</think>",
-        "<|end|>",
-        "[X]",
-        "\n",
-        " ",
-        "{{ '{' }}",
-        '"',
-    ]
-)
+PIECES = st.sampled_from(table("test_derivation")["PIECES"])
 
 
 @pytest.mark.slow

@@ -44,31 +44,12 @@ def test_what_is_in_doubt_stays_text(text: str) -> None:
     assert detect_format(text, [WEATHER]) is None
 
 
-def test_several_calls_keep_their_order() -> None:
-    """Calls keep the order of the text."""
-    found = rescue({"role": "assistant", "content": f"{TAG_CALL}\n{TAG_CALL.replace('Paris', 'Oslo')}"}, [WEATHER])
+@cases
+def test_a_message_is_rescued_as_the_row_says(why: str, message: Any, tool: Any, found: list[Any]) -> None:
+    """Content, reasoning and calls are as in the row."""
+    rescued = rescue(message, [tool])
 
-    assert calls(found) == [*PARIS, ("get_weather", {"city": "Oslo"})]
-
-
-def test_calls_at_the_end_of_reasoning_are_found_where_there_is_no_answer() -> None:
-    """A call at the end of reasoning is found only if the message has no content."""
-    message = {"role": "assistant", "content": None, "reasoning_content": f"Where?\n{JSON_CALL}"}
-
-    found = rescue(message, [WEATHER])
-    spoken = rescue({**message, "content": "Paris?"}, [WEATHER])
-
-    assert (calls(found), found.reasoning.strip(), found.content) == (PARIS, "Where?", "")
-    assert (spoken.tool_calls, spoken.reasoning) == ((), message["reasoning_content"])
-
-
-def test_calls_that_are_there_are_kept() -> None:
-    """A message that has calls is unchanged."""
-    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-
-    found = rescue({"role": "assistant", "content": JSON_CALL, "tool_calls": [call]}, [WEATHER])
-
-    assert (calls(found), found.content) == ([("f", {})], JSON_CALL)
+    assert [rescued.content, rescued.reasoning, [[*call] for call in calls(rescued)]] == found
 
 
 def test_an_object_of_an_sdk_is_read() -> None:
@@ -76,23 +57,6 @@ def test_an_object_of_an_sdk_is_read() -> None:
     message = SimpleNamespace(model_dump=lambda **_: {"role": "assistant", "content": JSON_CALL, "tool_calls": None})
 
     assert calls(rescue(message, [WEATHER])) == PARIS
-
-
-def test_a_list_of_texts_is_read_as_one() -> None:
-    """Text parts are joined."""
-    parts = [{"type": "text", "text": "One moment.\n"}, {"type": "text", "text": TAG_CALL}]
-
-    found = rescue({"role": "assistant", "content": parts}, [WEATHER])
-
-    assert (calls(found), found.content) == (PARIS, "One moment.\n")
-    assert rescue({"role": "assistant", "content": parts[:1]}, [WEATHER]).content == "One moment.\n"
-
-
-def test_what_is_no_schema_refuses_no_call() -> None:
-    """A tool with an invalid schema may be called with any arguments."""
-    tool = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "objekt"}}}
-
-    assert calls(rescue({"role": "assistant", "content": JSON_CALL}, [tool])) == PARIS
 
 
 def test_another_role_is_refused() -> None:

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from cases import case_rows, cases
 from engines import gbnf_reader, installed, lark_reader, tag_reader
 from lexing import remainder_of
+from tables import table
 
 from unrender import Malformed, Parser, Turn
-from unrender.format import Arguments, CallSyntax, Format, Slot
+from unrender.format import Format
 from unrender.types import Request, Tool
 
 REQUEST = Request(tools=(Tool(name="get_weather"), Tool(name="search")))
-OBJECT = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
-TAG = ("<function=", Slot.NAME, ">", Slot.ARGUMENTS, "</function>")
-
-
-def calls(start: str, function: tuple[str | Slot, ...], end: str = "") -> CallSyntax:
-    return CallSyntax(
-        call_start=start,
-        call_end=end,
-        function=function,
-        arguments=Arguments(),
-    )
-
-
-LISTED = CallSyntax(
-    section_start="[TOOL_CALLS][",
-    section_end="]",
-    function=OBJECT,
-)
-FORMATS = {
-    "token": Format(tools=calls("<tool_call>\n", OBJECT, "\n</tool_call>"), tolerated=(LISTED, calls("", TAG))),
-    "token and tag": Format(tools=calls("<tool_call>\n", TAG, "\n</tool_call>"), tolerated=(LISTED,)),
-    "bare": Format(tools=calls("", OBJECT), tolerated=(LISTED,)),
-    "word": Format(tools=calls("Action:\n```json\n", OBJECT, "\n```")),
-    "tag": Format(tools=calls("", TAG)),
-    "fence": Format(tools=calls("```json\n", OBJECT, "\n```"), tolerated=(LISTED,)),
-    "fenced list": Format(tools=replace(LISTED, section_start="```json\n[\n", separator=",\n", section_end="\n]\n```")),
-    "fenced code": Format(tools=calls("", ("```tool_code\n", Slot.NAME, "(", Slot.ARGUMENTS, ")\n```"))),
-}
+FORMATS = {name: Format.from_dict(data) for name, data in table("test_mentions")["FORMATS"].items()}
 PROSE = ("Calls begin so: {}", "`{}` begins a call, they say.")
 
 

@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 import pytest
-from live import ASKED, listening, request
+from live import ASKED, heard, listening, request
 from serving import Told, asked, posted, served, template
 
 from unrender.gateway import app
@@ -40,27 +40,17 @@ def head(method, path, more="", length=1_000_000):
     return f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n{more}content-length: {length}\r\n\r\n".encode()
 
 
-async def answers(gateway, *sent):
-    """Return the answers to requests that are never completed."""
-    return await asyncio.gather(*(gateway.answer(data, within=8.0) for data in sent))
-
-
 @pytest.mark.slow
 def test_keys_come_before_bodies_on_every_path():
     """Without a key, every path except the open ones returns 401 before it reads the body."""
-    listed = routes()
+    wrong = ("expect: 100-continue\r\n", "authorization: Bearer wrong\r\n")
+    listed = [(method, path, more) for method, path in routes() for more in wrong]
 
-    async def run():
-        async with listening(Told("Hi"), keys=KEYS) as gateway:
-            return [
-                await answers(gateway, *(head(method, path, more) for method, path in listed))
-                for more in ("expect: 100-continue\r\n", "authorization: Bearer wrong\r\n")
-            ]
+    found, _ = heard(*(head(*one) for one in listed), keys=KEYS)
 
-    for found in asyncio.run(run()):
-        for (method, path), answer in zip(listed, found, strict=True):
-            assert (answer[:12] == b"HTTP/1.1 401") == (path not in OPEN), (method, path, answer)
-            assert b"100 Continue" not in answer
+    for (method, path, _), answer in zip(listed, found, strict=True):
+        assert (answer[:12] == b"HTTP/1.1 401") == (path not in OPEN), (method, path, answer)
+        assert b"100 Continue" not in answer
 
 
 @pytest.mark.slow
@@ -70,12 +60,7 @@ def test_keys_come_before_bodies_on_every_path():
 )
 def test_no_path_waits_for_a_body_without_bounds(limits, begun, status):
     """A body that arrives too slowly or is too large is an error in its API's form on every path."""
-
-    async def run():
-        async with listening(Told("Hi"), keys=KEYS, limits=limits) as gateway:
-            return await answers(gateway, *(head("POST", path, GOOD) + begun for path in POSTED))
-
-    found = asyncio.run(run())
+    found, _ = heard(*(head("POST", path, GOOD) + begun for path in POSTED), keys=KEYS, limits=limits)
 
     assert len(POSTED) >= 5
     for path, answer in zip(POSTED, found, strict=True):
@@ -125,11 +110,7 @@ def test_connection_stays_open_for_whole_bodies():
     """The connection stays open if the body of a refused request has already arrived."""
     refused = request("/v1/chat/completions").replace(b"connection: close\r\n", b"")
 
-    async def run():
-        async with listening(Told("Hi"), keys=KEYS) as gateway:
-            return await gateway.answer(refused + request("/v1/chat/completions", headers=GOOD))
-
-    answer = asyncio.run(run())
+    (answer,), _ = heard(refused + request("/v1/chat/completions", headers=GOOD), keys=KEYS)
 
     assert (answer.count(b"HTTP/1.1 401"), answer.count(b"HTTP/1.1 200")) == (1, 1)
 

@@ -15,7 +15,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import pytest
@@ -155,6 +155,8 @@ def check(path: str, answer: Any, expected: Mapping[str, Any]) -> Any:
         assert answer.headers["request-id"] == answer.headers["x-request-id"]
     for name, frame in (("answer", 0), ("last", -1)):
         assert within(expected.get(name, {}), data[frame]), data[frame]
+    if "types" in expected:
+        assert [kind for kind, _ in groupby(one["type"] for one in data)] == expected["types"]
     if "sum" in expected:
         assert (added_up(path, answer.text) if frames(answer.text) else said(path, data[0])) == expected["sum"]
     assert [text for text in expected.get("has", ()) if text not in answer.text] == []

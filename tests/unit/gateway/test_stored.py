@@ -11,53 +11,18 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-import openai
 import pytest
-from serving import CALL, WEATHER, Told, asked, both, openai_of, posted, served
+from serving import Told, asked, posted, served
 from starlette.testclient import TestClient
 
 from unrender.gateway.gateway import GatewayLimits, Keys
 
-ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
-FLAT = {"type": "function", "strict": False, **WEATHER}
 ROOM = GatewayLimits(store_bytes=100_000)
 
 
 def stored_as(application, **request):
     """Return the response to a request."""
     return posted(application, "/v1/responses", json=request)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stream", [False, True])
-def test_conversation_goes_on_from_a_stored_answer(stream):
-    """A request that names the previous response gets the whole conversation, including reasoning and calls."""
-    engine = Told(ANSWER)
-    application = served(engine, limits=ROOM)
-
-    responses = openai_of(application).responses
-    first = responses.create(model="m", input="Rain?", tools=[FLAT], instructions="Be brief.")
-    output = {"type": "function_call_output", "call_id": first.output[-1].call_id, "output": "Wet."}
-    request = {"tools": [FLAT], "previous_response_id": first.id, "input": [output]}
-    second = both(responses, **request)[1] if stream else responses.create(model="m", **request)
-
-    assert (first.store, second.store, second.previous_response_id) == (True, True, first.id)
-    prompt = engine.jobs[-1].turn.prompt
-    parts = ("Rain?", "I'll look.", '"city": "Paris"', "Wet.")
-    assert [prompt.index(part) for part in parts] == sorted(prompt.index(part) for part in parts)
-    assert "Be brief." not in prompt  # instructions apply to one request
-
-
-def test_stored_answer_is_got_and_deleted():
-    """The client's own methods retrieve a stored answer and delete it. After that, it isn't found."""
-    responses = openai_of(served(Told("Hi"), limits=ROOM)).responses
-    whole = responses.create(model="m", input="Hello")
-    again = responses.retrieve(whole.id)
-    responses.delete(whole.id)
-
-    with pytest.raises(openai.NotFoundError):
-        responses.retrieve(whole.id)
-    assert again == whole
 
 
 def bytes_in(place):

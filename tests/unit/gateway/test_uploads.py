@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
-from live import listening
-from serving import Told
+from live import heard, request
 
 from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.gateway import GatewayLimits
@@ -99,12 +97,8 @@ def test_declared_length_is_refused_at_once():
 @pytest.mark.slow
 def test_uploads_are_answered_one_after_the_other():
     """Large bodies that are sent at the same time wait for each other, and all are answered."""
-    body = json.dumps({"messages": [{"role": "user", "content": "a" * 400_000}]}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+    sent = request("/v1/chat/completions", messages=[{"role": "user", "content": "a" * 400_000}])
 
-    async def run():
-        async with listening(Told("Hi"), limits=GatewayLimits(upload_bytes=100_000)) as gateway:
-            sent = head.encode() + body
-            return await asyncio.gather(*(gateway.answer(sent) for _ in range(8)))
+    answers, _ = heard(*[sent] * 8, limits=GatewayLimits(upload_bytes=100_000))
 
-    assert [answer[9:12] for answer in asyncio.run(run())] == [b"200"] * 8
+    assert [answer[9:12] for answer in answers] == [b"200"] * 8

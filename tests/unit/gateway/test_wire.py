@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from live import ASKED, listening, request
+from live import ASKED, heard, listening, request
 from serving import Told
 
 from unrender.gateway.gateway import Keys
@@ -15,17 +15,6 @@ CHAT = "/v1/chat/completions"
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n"
 BODY = json.dumps(ASKED[CHAT]).encode()
 CHUNKED = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
-
-
-def heard(*sent, **settings):
-    """Return the answers to bytes, each sent over its own connection, and the number of the engine's jobs."""
-    engine = Told("Hi")
-
-    async def run():
-        async with listening(engine, **settings) as gateway:
-            return [await gateway.answer(data) for data in sent]
-
-    return asyncio.run(run()), len(engine.jobs)
 
 
 COUNTED = f"content-length: {len(BODY)}\r\n"

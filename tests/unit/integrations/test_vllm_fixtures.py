@@ -149,6 +149,11 @@ def plain(record, reasoning, content, calls):
     return thought, (content or "").strip(), [(name, value(text)) for name, text in calls or ()]
 
 
+def expected(record):
+    """Return the compared parts of the result that vLLM's test expects."""
+    return plain(record, record["reasoning"], record["content"], record["calls"])
+
+
 def _of_reasoning(parser):
     """Return whether a class or engine of vLLM reads reasoning. An engine has a lowercase name."""
     return "Reasoning" in parser or parser.islower()
@@ -199,28 +204,15 @@ def is_argued(record):
     return any(text in record["test"] for argued in TABLE["argued"] for text in argued["tests"])
 
 
+@pytest.mark.parametrize("read", [readings, responded])
 @pytest.mark.parametrize("name", NAMES)
-def test_answers_in_vllms_own_tests_are_read_as_they_expect(name):
-    """For every chunking, an answer gives the result that vLLM's test expects, or the difference has a reason."""
+def test_answers_in_vllms_own_tests_are_read_as_they_expect(name, read):
+    """Whole, for every chunking, and streamed as a response, an answer is read as vLLM's test expects, or the difference has a reason."""
     wrong = {}
     for record in written_by(name).values():
-        wanted = plain(record, record["reasoning"], record["content"], record["calls"])
-        different = [found for found in readings(record, name) if found != wanted]
-        if different and not is_argued(record):
-            wrong[record["test"]] = (record["text"], wanted, different[0])
-
-    assert wrong == {}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_responses_hold_what_the_answers_in_vllms_own_tests_mean(name):
-    """Streamed as a response, an answer gives the result that vLLM's test expects, or the difference has a reason."""
-    wrong = {}
-    for record in written_by(name).values():
-        wanted = plain(record, record["reasoning"], record["content"], record["calls"])
-        different = [] if is_argued(record) else [found for found in responded(record, name) if found != wanted]
+        different = [] if is_argued(record) else [found for found in read(record, name) if found != expected(record)]
         if different:
-            wrong[record["test"]] = (record["text"], wanted, different[0])
+            wrong[record["test"]] = (record["text"], expected(record), different[0])
 
     assert wrong == {}
 
@@ -230,7 +222,6 @@ def test_every_argument_is_needed(text):
     """Each listed difference exists, in a test that vLLM still has."""
     of_test = [(name, record) for name in NAMES for record in written_by(name).values() if text in record["test"]]
 
-    assert any(
-        next(readings(record, name)) != plain(record, record["reasoning"], record["content"], record["calls"])
-        for name, record in of_test
-    ) or any(len({json.dumps(found) for found in readings(record, name)}) > 1 for name, record in of_test)
+    assert any(next(readings(record, name)) != expected(record) for name, record in of_test) or any(
+        len({json.dumps(found) for found in readings(record, name)}) > 1 for name, record in of_test
+    )

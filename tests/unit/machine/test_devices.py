@@ -81,3 +81,10 @@ def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Fami
 def test_a_call_between_texts_is_a_call(text: str, family: Family) -> None:
     """Unrelated lines before and after a call don't quote it, and neither does a line with the same words before another call."""
     assert read(family, text.replace("CALL", CALLS[family]), 1)[1] == text.count("CALL")
+
+
+def test_the_start_of_another_call_closes_no_block() -> None:
+    """`@` closes a block after `@example`, but the second `@tool:` is a call."""
+    calls = '@tool: get_weather\n  with:\n    city: "Paris"\n@tool: get_time\n  with:\n    city: "Rome"'
+
+    assert read(_NAMED["indented"], f"@example\n{calls}", 1)[1] == 2

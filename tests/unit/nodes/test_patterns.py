@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lines import generates, node_line
 from recipes import ANALYSIS, rows_of
 from remainders import node_of
+from tables import table
 
 from unrender import GrammarError
 from unrender.grammar import literal, ref, repeat, sequence
@@ -24,25 +25,7 @@ from unrender.nodes import patterns as module
 from unrender.nodes.patterns import UnsupportedPattern, complement, matches, read_pattern, write_pattern
 
 PATTERNS = [row for row in rows_of(ANALYSIS.with_name("patterns.jsonl")) if "pattern" in row]
-TEXTS = [
-    "",
-    "abcdefgkl",
-    "[]{}()+*?",
-    '"',
-    "A",
-    "xB",
-    "DD",
-    "(12)555-1234",
-    "7",
-    "foobaz",
-    "123x",
-    "a-b",
-    "1a a-",
-    "AB\n",
-    "a",
-    "b",
-    "aa",
-]
+TEXTS = table("test_patterns")["TEXTS"]
 PIECES = ["a", "b", "[ab]", "[^a]", ".", "(a|bc)", "(?:ab)*", "a?", "b+", "c{2}", "a{1,3}", "(a+)+", "(|b)", r"\d"]
 A = literal("a")
 

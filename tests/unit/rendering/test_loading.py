@@ -100,14 +100,11 @@ def test_gguf_cut_off(tmp_path, length):
     ("data", "message"),
     [
         (b"GGUX", "expected a GGUF file"),
-        (b"GGUF" + struct.pack("<I", 9), "found version 9"),
         (gguf({"a": "b"}), "expected tokenizer.chat_template"),
-        (gguf({"a": "b"}).replace(struct.pack("<I", STRING), struct.pack("<I", 77)), "unknown type 77"),
-        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**63), "is truncated"),
     ],
 )
 def test_gguf_damaged(tmp_path, data, message):
-    """The error for a damaged GGUF file describes the damage. Lengths in the file are checked."""
+    """The error for a file that isn't GGUF, or has no template, says what was expected."""
     (tmp_path / "m.gguf").write_bytes(data)
 
     with pytest.raises(TemplateError, match=message):
@@ -151,18 +148,7 @@ def test_hub_id_without_the_extra(monkeypatch):
 HOSTILE_FILES = {
     "deep JSON": ("a.json", b'{"chat_template": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
     "long number": ("a.json", b'{"chat_template": ' + b"9" * 5000 + b"}", "expected JSON"),
-    "arrays in arrays": (
-        "a.gguf",
-        b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1) + b"x" + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 5000,
-        "expected at most 4 nested arrays",
-    ),
-    "arrays in an array that is read": (
-        "a.gguf",
-        b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 23) + b"tokenizer.chat_template" + struct.pack("<I", 9)
-        + struct.pack("<IQ", 9, 1) * 5000,
-        "expected at most 4 nested arrays",
-    ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "content", "message"), HOSTILE_FILES.values(), ids=HOSTILE_FILES)
@@ -192,17 +178,6 @@ def test_large_files_are_not_read(tmp_path):
             file.truncate(10**12)
         with pytest.raises(TemplateError, match="expected at most 64000000 bytes, found 1000000000000"):
             load_file(tmp_path / name)
-
-
-def test_long_metadata_are_not_read(tmp_path):
-    """GGUF metadata larger than any model needs is an error."""
-    head = b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 23) + b"tokenizer.chat_template" + struct.pack("<I", STRING)
-    with (tmp_path / "a.gguf").open("wb") as file:
-        file.write(head + struct.pack("<Q", 10**11))
-        file.truncate(10**12)
-
-    with pytest.raises(TemplateError, match="strings of at most 64000000 bytes"):
-        load_file(tmp_path / "a.gguf")
 
 
 def test_special_tokens_of_gguf(tmp_path):

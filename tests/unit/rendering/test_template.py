@@ -182,13 +182,6 @@ def test_limited():
     assert limited.digest == template.digest
 
 
-def test_pickles():
-    """A template can be sent to another process."""
-    template = pickle.loads(pickle.dumps(template_of("{{ eos_token }}", eos_token="<e>")))
-
-    assert template.render([]).unwrap() == "<e>"
-
-
 def test_threads():
     """One template renders in several threads at once, with separate limits for each rendering."""
     template = template_of("{% for i in range(2000) %}{{ i }}{% endfor %}")

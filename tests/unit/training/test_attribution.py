@@ -48,17 +48,6 @@ def test_each_part_has_an_owner(template):
     assert parts(attributed_prompt(template, MESSAGES)) == [*SAID, ("<|assistant|>", None, False, False)]
 
 
-@pytest.mark.parametrize("form", ["trim", "tojson"])
-def test_words_are_found_as_templates_write_them(form):
-    """Trimmed texts and texts as JSON are found."""
-    template = ChatTemplate.from_string(SOURCE.replace("{{ message.content }}", f"{{{{ message.content | {form} }}}}"))
-
-    found = attributed_prompt(template, [{"role": "user", "content": ' Say "é" \n'}])
-
-    assert found.bodies_certain
-    assert [part.text for part in found.parts if part.body] == ['Say "é"' if form == "trim" else ' Say \\"é\\" \\n']
-
-
 def test_words_are_found_even_if_the_template_changes_them():
     """A filter keeps the marks around a text."""
     template = ChatTemplate.from_string(SOURCE.replace("{{ message.content }}", "{{ message.content | upper }}"))

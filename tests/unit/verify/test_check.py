@@ -8,6 +8,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import pytest
+from tables import table
 from unit.verify.conftest import SOURCE, sound
 
 from unrender import ChatTemplate, TemplateError
@@ -17,33 +18,8 @@ from unrender.verify.hostile import structured_results
 from unrender.verify.renditions import AXES
 
 IDS = ('<call name="', '<call id="\' ~ call.id ~ \'" name="')
-AFTER_AXES = [
-    "call ids",
-    "thinking on",
-    "thinking off",
-    "second turn",
-    "after another answer",
-    "after a tool's result",
-    "message shapes",
-    "markers in a question",
-    "marker words in text",
-    "calls of unknown tools",
-    "unusual names of tools",
-    "unusual names of arguments",
-    "tools without parameters",
-    "quotes in strings",
-    "markers in strings",
-    "stop strings",
-    "stray closers",
-    "empty results",
-    "structured results",
-    "next turns",
-    "generated answers",
-    "written answers",
-    "grammar in Lark",
-    "grammar in GBNF",
-    "structural tag",
-]
+AFTER_AXES: list[str] = table("verify")["AFTER_AXES"]
+"""Names of the capabilities after those of `AXES`, in order."""
 
 
 @cache

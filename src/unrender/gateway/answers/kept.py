@@ -18,13 +18,13 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from threading import Lock
 from typing import Any
 
 import unrender
 from unrender import Turn
 from unrender.cache import bytes_of
+from unrender.gateway.backends.prompt_ids import digest_of
 from unrender.limits import MAX_FEW
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -78,7 +78,7 @@ def read_history(key: bytes, messages: Sequence[Any]) -> History | None:
     """Return the digests of a conversation, or None if a message is not an object."""
     if not all(isinstance(message, Mapping) for message in messages):
         return None
-    place, found = MessagePlace(digest=_digest(key)), None
+    place, found = MessagePlace(digest=digest_of(key)), None
     calls: dict[str, int] = {}
     """Number of each call, counted from the start of the conversation, by call id."""
     count = 0
@@ -100,8 +100,8 @@ def _after(place: MessagePlace, message: Mapping[str, Any], calls: Mapping[str, 
         thoughts = (*place.thoughts, _thought(message))
     else:
         said, ids, thoughts = _said(message, calls or {}), [str(message.get("tool_call_id") or "")], place.thoughts
-    known = _digest(place.ids, *ids) if any(ids) else place.ids
-    return MessagePlace(digest=_digest(place.digest, _written(said)), ids=known, thoughts=thoughts)
+    known = digest_of(place.ids, *ids) if any(ids) else place.ids
+    return MessagePlace(digest=digest_of(place.digest, _written(said)), ids=known, thoughts=thoughts)
 
 
 def _answer(message: Mapping[str, Any]) -> Any:
@@ -177,7 +177,7 @@ def _thought(message: Mapping[str, Any]) -> bytes:
     said = next((message[name] for name in _REASONING if isinstance(message.get(name), str) and message[name]), "")
     # Clients and APIs join several reasoning blocks with newlines or with nothing, so ignore whitespace.
     words = "".join(said.split())
-    return _digest(words) if words else b""
+    return digest_of(words) if words else b""
 
 
 def _written(value: Any) -> str:
@@ -188,19 +188,9 @@ def _written(value: Any) -> str:
         return repr(value)
 
 
-def _digest(*parts: str | bytes) -> bytes:
-    """Return the digest of a sequence of texts. Each string is prefixed with its length, so that no other sequence has the same digest."""
-    made = blake2b(digest_size=16)
-    for part in parts:
-        data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
-        made.update(len(data).to_bytes(8, "big"))
-        made.update(data)
-    return made.digest()
-
-
 def shelf_key(*parts: Any) -> bytes:
     """Return a key for the values that affect a prompt, except the messages. The key order of objects matters, since prompts show it."""
-    return _digest(*(part if isinstance(part, bytes) else json.dumps(part, default=repr) for part in parts))
+    return digest_of(*(part if isinstance(part, bytes) else json.dumps(part, default=repr) for part in parts))
 
 
 _OWN = 2000

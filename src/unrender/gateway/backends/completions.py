@@ -14,8 +14,9 @@ from unrender.gateway.backends.connection import (
     HttpEngine,
     LineReader,
     event_data,
+    rows_of,
     score,
-    scored_item,
+    scored_items,
 )
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
@@ -273,28 +274,12 @@ class VLLM(Completions):
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
     """Return log probabilities in the format of Chat Completions. Invalid entries are omitted."""
     # This is the format of responses to requests with token ids.
-    if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
-        return [
-            token
-            | {
-                "top_logprobs": [
-                    one for other in _objects(item.get("top_logprobs"))[:top] for one in scored_item(other)
-                ]
-            }
-            for item in _objects(logprobs["content"])
-            for token in scored_item(item)
-        ]
-    tokens, values, others = (
-        found if isinstance(logprobs, dict) and isinstance(found := logprobs.get(name), list) else []
-        for name in ("tokens", "token_logprobs", "top_logprobs")
-    )
+    if content := rows_of(logprobs, "content"):
+        return scored_items(content, top)
+    tokens, values, others = (rows_of(logprobs, name) for name in ("tokens", "token_logprobs", "top_logprobs"))
     beside = [list(other.items())[:top] if isinstance(other, dict) else [] for other in others]
     return [
         token | {"top_logprobs": [one for name, of in alternatives for one in score(name, of)]}
         for text, value, alternatives in zip(tokens, values, beside or [[]] * len(tokens), strict=False)
         for token in score(text, value)
     ]
-
-
-def _objects(items: Any) -> list[dict[str, Any]]:
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

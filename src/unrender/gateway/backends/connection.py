@@ -11,7 +11,7 @@ import json
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Self
 
@@ -389,11 +389,28 @@ def _words(value: Any) -> str:
     return value[:SHOWN] if isinstance(value, str) else "the engine sent no error message"
 
 
-def scored_item(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+def rows_of(value: Any, name: str) -> list[Any]:
+    """Return the list in a field of an object; empty for anything else."""
+    rows = value.get(name) if isinstance(value, Mapping) else None
+    return rows if isinstance(rows, list) else []
+
+
+def scored_items(items: Iterable[Any], top: int) -> list[dict[str, Any]]:
+    """Return tokens in the format of Chat Completions, each with at most `top` alternatives. Invalid data are omitted."""
+    return [
+        token | {"top_logprobs": [one for other in rows_of(item, "top_logprobs")[:top] for one in _scored_item(other)]}
+        for item in items
+        for token in _scored_item(item)
+    ]
+
+
+def _scored_item(item: Any) -> list[dict[str, Any]]:
     """Return a list with the token of an item that contains `token`, `logprob`, and optionally `bytes`.
 
     Such a token may be only part of a character.
     """
+    if not isinstance(item, Mapping):
+        return []
     own = item.get("bytes")
     known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
     return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

@@ -22,7 +22,8 @@ from unrender.gateway.backends.connection import (
     LineReader,
     event_data,
     parsed,
-    scored_item,
+    rows_of,
+    scored_items,
 )
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.gateway.failure import invalid
@@ -120,10 +121,7 @@ class LlamaServer(HttpEngine):
 
     def _piece(self, data: EngineObject, top: int | None) -> OutputPiece:
         text = data.text("content")
-        logprobs: tuple[dict[str, Any], ...] = ()
-        if top is not None:
-            listed = data.listed("completion_probabilities")
-            logprobs = tuple([token for item in listed for token in _token(item, top)])
+        logprobs = () if top is None else tuple(scored_items(rows_of(data, "completion_probabilities"), top))
         if not data.get("stop"):
             ids = data.ids("tokens")
             return OutputPiece(
@@ -150,8 +148,7 @@ class LlamaServer(HttpEngine):
 
     async def count(self, text: str) -> int | None:
         """Return the engine's token count."""
-        tokens = (await self._query("/tokenize", {"content": text, "add_special": False})).get("tokens")
-        return len(tokens) if isinstance(tokens, list) else None
+        return len(await self._tokens_of(text))
 
     async def _tokens_of(self, text: str) -> list[int]:
         """Return the ids of a text. Raises `EngineError` for an invalid response."""
@@ -192,13 +189,6 @@ class LlamaServer(HttpEngine):
                     {"type": _TRIGGERS[trigger.kind], "value": trigger.value} for trigger in job.grammar.triggers
                 ]
         return body
-
-
-def _token(item: EngineObject, top: int) -> list[dict[str, Any]]:
-    others = item.listed("top_logprobs")[:top]
-    return [
-        token | {"top_logprobs": [one for other in others for one in scored_item(other)]} for token in scored_item(item)
-    ]
 
 
 def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) -> tuple[str, Any]:

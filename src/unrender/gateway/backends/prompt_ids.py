@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from hashlib import blake2b
@@ -89,7 +89,7 @@ class PromptIds:
         appended = "".join(piece.text for piece in turn.appended)
         if appended and turn.prompt.endswith(appended):
             earlier, added = _split(parts, len(turn.prompt) - len(appended))
-            key = _digest(earlier)
+            key = digest_of(*earlier)
             before = self._kept.get(key)
             if before is not None:
                 self._kept.move_to_end(key)
@@ -121,7 +121,8 @@ class PromptIds:
         if self._strips_stop and None in last.values() and ids[-1] not in await self.special(turn):
             return
         *parts, end = await _parts(turn)
-        key = _digest([*parts, end + text])
+        # The same text can be a conversation, and a single message that forges this conversation. These have different parts.
+        key = digest_of(*parts, end + text)
         self._count -= len(self._kept.pop(key, ()))
         self._kept[key] = array("I", [*prompt, *ids])
         self._count += len(self._kept[key])
@@ -174,10 +175,10 @@ def _split(parts: Sequence[str], at: int) -> tuple[list[str], list[str]]:
     ]
 
 
-def _digest(parts: Iterable[str]) -> bytes:
-    # The same text can be a conversation, and a single message that forges this conversation. These have different parts.
-    found = blake2b(digest_size=16)
+def digest_of(*parts: str | bytes) -> bytes:
+    """Return the digest of a sequence of texts. Each one is prefixed with its length, so that no other sequence has the same digest."""
+    made = blake2b(digest_size=16)
     for part in parts:
-        data = part.encode(errors="surrogatepass")
-        found.update(len(data).to_bytes(8) + data)
-    return found.digest()
+        data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
+        made.update(len(data).to_bytes(8) + data)
+    return made.digest()

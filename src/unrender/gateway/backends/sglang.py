@@ -13,6 +13,7 @@ from unrender.gateway.backends.connection import (
     HttpEngine,
     LineReader,
     event_data,
+    rows_of,
     score,
 )
 from unrender.gateway.backends.prompt_ids import PromptIds
@@ -146,7 +147,7 @@ class _Told:
         """Return the tokens that have not been returned yet."""
         if self._top is None:
             return ()
-        values, others = _rows(meta, "output_token_logprobs"), _rows(meta, "output_top_logprobs")
+        values, others = rows_of(meta, "output_token_logprobs"), rows_of(meta, "output_top_logprobs")
         # Skip the values that have been seen: after 2 of 3, only the third is new.
         start = self._seen if self._cumulative else 0
         self._seen = max(self._seen, len(values))
@@ -162,11 +163,6 @@ def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:
     """Return the text after the first `length` characters, and the new length. An incomplete character at the end is held back."""
     end = len(text) if last else len(text.rstrip(_HALF))
     return (text[length:end], end) if end > length else ("", length)
-
-
-def _rows(meta: Mapping[str, Any], name: str) -> list[Any]:
-    rows = meta.get(name)
-    return rows if isinstance(rows, list) else []
 
 
 def _scored(item: Any) -> list[dict[str, Any]]:

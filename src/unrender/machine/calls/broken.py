@@ -207,6 +207,8 @@ class BrokenReader(ObjectReader):
         """Return whether more of the call's arguments follow at `at`, after its end. Return None if more text is needed."""
         machine, view, call = self.machine, self.view, self.machine.current
         buffer, position = machine.buffer, machine.position
+        if machine.frames and not (view.closers or view.section):
+            return False  # Nothing of such a call is shown before its last bracket, so it doesn't wait for more text.
         if not view.arguments.entry:
             found = _FIELD.match(buffer, at)
             more = found is not None and found.group(1) is not None

@@ -290,7 +290,7 @@ class TailReader(BrokenReader):
         machine, view = self.machine, self.view
         # A closing tag that ends a quotation may start like a call, as in "`<f/>`" inside `<output>`. Don't check comments for this,
         # because they may contain several calls.
-        around = going_on(machine.quotation) if mark and machine.quotation else None
+        around = going_on(machine.quotation, mark) if mark and machine.quotation else None
         if around and not around.any_text and self.unless_quoted(around):
             return True
         if machine.call and machine.closed < len(view.closers):

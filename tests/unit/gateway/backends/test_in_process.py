@@ -10,15 +10,16 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from engines import installed
+from random_gguf import write_gguf
+from serving import RED, SHOWING, browser, openai_client
 
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.skipif(
-        not all(map(installed, ("xllamacpp", "aiohttp", "openai", "anthropic"))),
-        reason="llama.cpp and the gateway's packages are needed",
-    ),
-]
+from unrender.gateway import app
+from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.backends import Job
+from unrender.gateway.config import read
+from unrender.gateway.failure import Failure
+
+pytestmark = pytest.mark.engine
 
 CITIES = ["Paris", "Rome"]
 CITY = {"enum": CITIES}
@@ -36,8 +37,6 @@ def source() -> str:
 @pytest.fixture(scope="module")
 def gguf(tmp_path_factory):
     """Return a file with a random model. Its call markers are control tokens, which an engine strips by default."""
-    from random_gguf import write_gguf  # noqa: PLC0415 - only where its packages are
-
     path = tmp_path_factory.mktemp("gguf") / "random.gguf"
     write_gguf(path, source(), CONTROL, OWN, eos=CONTROL[0])
     return path
@@ -45,8 +44,6 @@ def gguf(tmp_path_factory):
 
 def served(**settings):
     """Return the model of these settings."""
-    from unrender.gateway.config import read  # noqa: PLC0415 - only where its packages are
-
     return read({"models": [{"name": "m", "variables": {"enable_thinking": False}} | settings]}).models[0]
 
 
@@ -58,9 +55,6 @@ def model(gguf):
 
 def asked(model, *questions):
     """Return the whole completions, or the choices of streamed ones, as the client has validated them."""
-    from serving import openai_client  # noqa: PLC0415
-
-    from unrender.gateway import app  # noqa: PLC0415
 
     async def completions():
         client: Any = openai_client(app([model]))
@@ -98,11 +92,6 @@ def ended(model, **request):
 
 def test_image_for_a_model_without_eyes_is_a_400(model):
     """llama.cpp accepts an image next to a prompt, and reports that this model doesn't support images."""
-    from serving import RED, SHOWING, browser  # noqa: PLC0415
-
-    from unrender.gateway import app  # noqa: PLC0415
-    from unrender.gateway.answers.turns import TurnFactory  # noqa: PLC0415
-
     image = {"type": "image_url", "image_url": {"url": RED}}
     request = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Red?"}, image]}]}
 
@@ -180,8 +169,6 @@ def test_stop_text_ends_the_answer(model):
 
 def test_client_that_goes_frees_the_engine(model):
     """The model stops when the client leaves, and is free for the next answer."""
-    from unrender.gateway.backends import Job  # noqa: PLC0415
-
     turn = model.turns.template.prepare(HELLO)
 
     async def first(number: int):
@@ -202,8 +189,6 @@ def test_tokens_are_counted(model):
 
 def test_file_that_is_no_model_is_named(tmp_path):
     """A file that isn't a model is an error that names it."""
-    from unrender.gateway.failure import Failure  # noqa: PLC0415
-
     path = tmp_path / "bad.gguf"
     path.write_bytes(b"GGUF nonsense")
 
@@ -222,10 +207,6 @@ def test_a_client_gets_the_ids_that_were_sampled(model, gguf):
         "logprobs": True,
         "extra_body": {"return_token_ids": True},
     }
-
-    from serving import openai_client  # noqa: PLC0415
-
-    from unrender.gateway import app  # noqa: PLC0415
 
     async def loop():
         client: Any = openai_client(app([growing]))

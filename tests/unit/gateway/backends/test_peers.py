@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 import torchless_vision
+from engine_server import MAKERS, Scripted, events
 from engines import installed
+from serving import HELLO, RED, SHOWING, TOOL, template
 
-NEEDED = ("aiohttp", "openai", "anthropic")
+from unrender.gateway.backends import EngineGrammar, Job
+
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="the gateway's packages are needed"),
 ]
 SAMPLING = {
     "temperature": 0.5,
@@ -34,26 +36,13 @@ SAMPLING = {
 MODELS = {"/v1/models": {"data": [{"id": "m"}]}}
 
 
-def engine(kind, connection):
-    """Return an engine of this kind that uses the given connection."""
-    from engine_server import MAKERS  # noqa: PLC0415 - only where its packages are
-
-    return MAKERS[kind](connection)
-
-
 def sent(kind, job, others=None):
     """Return the request that an engine of this kind gets for a job. `others` are the engine's other answers."""
-    from engine_server import Scripted  # noqa: PLC0415
-
-    return asyncio.run(engine(kind, Scripted([], others))._body(job))
+    return asyncio.run(MAKERS[kind](Scripted([], others))._body(job))
 
 
 def jobs():
     """Return a minimal job, and one with all options."""
-    from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where its packages are
-
-    from unrender.gateway.backends import EngineGrammar, Job  # noqa: PLC0415
-
     turn = template().prepare(HELLO, tools=[TOOL], tool_choice="required")
     grammar = EngineGrammar(dialect="structural_tag", text=turn.constraint("xgrammar").grammar)
     full: dict[str, Any] = {"grammar": grammar, "limit": 9, "sampling": SAMPLING, "seed": 3, "logprobs": 2}
@@ -62,8 +51,6 @@ def jobs():
 
 def shown():
     """Return a job with an image and all options, and the image."""
-    from serving import RED, SHOWING  # noqa: PLC0415 - only where its packages are
-
     parts = [{"type": "text", "text": "Red?"}, {"type": "image_url", "image_url": {"url": RED}}]
     return dataclasses.replace(jobs()[1], turn=SHOWING.prepare([{"role": "user", "content": parts}])), RED
 
@@ -71,8 +58,6 @@ def shown():
 @pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_takes_images_beside_tokens():
     """Every field of a request is in vLLM's request class for tokens, with the right value. Its events are parsed like completions."""
-    from engine_server import Scripted, events  # noqa: PLC0415
-
     protocol = importlib.import_module("vllm.entrypoints.scale_out.token_in_token_out.protocol")
     scores = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
     job, image = shown()
@@ -102,7 +87,7 @@ def test_vllm_takes_images_beside_tokens():
     said = protocol.GenerateTextStreamResponse(choices=[choice]).model_dump()
 
     async def run():
-        return [piece async for piece in engine("vllm", Scripted([events(said)], others)).generate(job)]
+        return [piece async for piece in MAKERS["vllm"](Scripted([events(said)], others)).generate(job)]
 
     (piece,) = asyncio.run(run())
     assert (piece.text, piece.tokens, piece.finish) == ("Red", 1, "stop")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -11,10 +10,10 @@ from typing import Any
 
 import pytest
 from engine_server import MAKERS, EngineServer, character_ids, events, pieces_of, with_engine
-from serving import HELLO, TOOL, Told, posted, served, template
+from serving import HELLO, TOOL, template
 
 from unrender.gateway.answers.choice import ChoiceState
-from unrender.gateway.backends import EngineCapabilities, EngineError, EngineGrammar, Job, OutputPiece, scored
+from unrender.gateway.backends import EngineError, EngineGrammar, Job
 from unrender.gateway.backends.prompt_ids import PromptIds
 
 PATH = "/inference/v1/generate"
@@ -172,7 +171,14 @@ def test_leaving_closes_the_connection():
 
 def test_prompt_that_does_not_fit_is_not_sent():
     """The ids give the length of the prompt, so a prompt that doesn't fit is refused before it is sent."""
-    assert requests(TURN, **{"/v1/models": {"data": [{"id": "m", "max_model_len": 5}]}}) == []
+
+    async def act(backend, server):
+        return await generated(backend, TURN), sent(server)
+
+    (error,), bodies = run(vllm(**{"/v1/models": {"data": [{"id": "m", "max_model_len": 5}]}}), act)
+
+    assert "maximum context length is 5 tokens" in error.message
+    assert bodies == []
 
 
 @pytest.mark.parametrize("tokens", [None, "ids", [1, "2"], [-1], [True], [2**32]])
@@ -265,37 +271,3 @@ def test_server_that_has_lost_the_path_is_checked_again():
         return await generated(backend, TURN)
 
     assert "".join(piece.text for piece in run(answers, act)) == "Hi"
-
-
-ENDED = tuple((200_000 + at, text) for at, text in enumerate(("It ", "rains.", STOP)))
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("choices", [1, 2])
-def test_a_client_gets_the_ids_that_were_sampled(stream, choices):
-    """The ids of prompt and answer have vLLM's names, and each id has its log probability."""
-    pieces = [
-        OutputPiece(text, logprobs=(scored(text, -0.5) | {"top_logprobs": []},), ids=(id,), prompt_ids=(1, 2, 3))
-        for id, text in ENDED
-    ]
-    can = EngineCapabilities(logprobs=True, token_ids=True)
-    asked = {"messages": HELLO, "return_token_ids": True, "logprobs": True, "n": choices, "stream": stream}
-
-    answer = posted(
-        served(Told([*pieces, OutputPiece("", 0, "stop")], capabilities=can)), "/v1/chat/completions", json=asked
-    )
-
-    bodies = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
-    ended = [body for body in bodies if body["choices"][0]["finish_reason"]] if stream else [answer.json()]
-    found = [choice for body in ended for choice in body["choices"]]
-    assert {tuple(body["prompt_token_ids"]) for body in ended} == {(1, 2, 3)}
-    assert [choice["token_ids"] for choice in found] == [[id for id, _ in ENDED]] * choices
-    for choice in found:
-        assert [item["token"] for item in choice["logprobs"]["content"]] == [text for _, text in ENDED]
-
-
-def test_token_ids_that_an_engine_does_not_send_are_an_error():
-    """A training row without ids is useless, so this is an error."""
-    answer = posted(served(Told("Hi.")), "/v1/chat/completions", json={"messages": HELLO, "return_token_ids": True})
-
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "return_token_ids")
