@@ -113,16 +113,13 @@ async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, tol
     await _server(engine, found)
     if template.format.tools.mode is ToolMode.NONE and not template.capabilities.supports_tools:
         found.tool_format = await _best_format(engine, found, begun + seconds / 3)
-    planned = _planned(template)
+    planned = _planned(template, binds=bool(engine.capabilities.dialect) and found.grammar is not False)
     own: dict[str, Any] = {} if found.tool_format == "auto" else {"tool_format": found.tool_format}
-    binds = engine.capabilities.dialect and found.grammar is not False
-    for done, task in enumerate(planned):
+    for done, (task, bound) in enumerate(planned):
         if time.monotonic() - begun > seconds * 0.9:
-            found.skipped = len(planned) - done
+            found.skipped = sum(not bound for _, bound in planned[done:])
             break
-        found.answers.append(await ask(engine, template, task, **own))
-        if binds and task.name in _BOUND and not task.variables:
-            found.bound.append(await ask(engine, template, task, bound=True, **own))
+        (found.bound if bound else found.answers).append(await ask(engine, template, task, bound=bound, **own))
         told(done + 1, len(planned))
     called = [answer for answer in found.answers if answer.task.wanted]
     if isinstance(engine, HttpEngine) and found.tool_format == "auto":
@@ -134,12 +131,16 @@ async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, tol
     return found
 
 
-def _planned(template: ChatTemplate) -> list[Task]:
-    """Return all tasks in two halves, first with more and more tools, then with fewer. So an engine with a cache reads each tool once."""
-    asked = [(at % 2, count, task) for count in COUNTS for at, task in enumerate(tasks_with(count))]
+def _planned(template: ChatTemplate, *, binds: bool) -> list[tuple[Task, bool]]:
+    """Return all tasks, each with whether a grammar enforces a call.
+
+    One half has more and more tools, and the other half fewer and fewer, so that an engine with a cache reads each tool once.
+    """
+    asked = [(at % 2, count, task, False) for count in COUNTS for at, task in enumerate(tasks_with(count))]
     if switch := thinking_switch(template):
-        asked += [(1, 5, task) for task in tasks_with(5, switch)]
-    return [task for _, _, task in sorted(asked, key=lambda it: (it[0], -it[1] if it[0] else it[1]))]
+        asked += [(1, 5, task, False) for task in tasks_with(5, switch)]
+    asked += [(1, count, it, True) for count in COUNTS for it in tasks_with(count) if binds and it.name in _BOUND]
+    return [(task, bound) for _, _, task, bound in sorted(asked, key=lambda it: (it[0], -it[1] if it[0] else it[1]))]
 
 
 def thinking_switch(template: ChatTemplate) -> Mapping[str, Any]:
