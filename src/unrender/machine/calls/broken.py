@@ -90,7 +90,7 @@ class BrokenReader(ObjectReader):
         if not mark and (machine.final or (mendable and not stops.literals)):
             at = len(machine.buffer)
         if mendable and mark:
-            goes_on = self._continues(at + len(mark))
+            goes_on = self._continues(at + len(mark), mark)
             if goes_on is None:
                 return True
             mendable = not goes_on
@@ -122,12 +122,14 @@ class BrokenReader(ObjectReader):
         machine.closed = closed
         return False
 
-    def _continues(self, at: int) -> bool | None:
-        """Return whether the call continues after its end marker, as in `{"a": 1</call>, "b": 2}`, or None if more text is needed."""
+    def _continues(self, at: int, mark: str) -> bool | None:
+        """Return whether the call continues after `mark`, as in `{"a": 1</call>, "b": 2}`. Return None if more text is needed."""
         after = end_of(SPACE, self.machine.buffer, at, at + MAX_BLANK)
         if not self.decided(self.view.marks, after):
             return None
-        return self.machine.buffer[after : after + 1] in _GOES_ON or self.lost(after)
+        if self.machine.buffer[after : after + 1] in _GOES_ON:
+            return True
+        return mark not in self.view.call_openers and self.lost(after)
 
     def may_be_mended(self) -> bool:
         """Return whether the current call may be repaired. It can't be repaired if part of it was emitted or is in the prompt."""
@@ -224,7 +226,7 @@ class BrokenReader(ObjectReader):
         if view.marks.at(buffer, at):
             return False
         marks = view.argument_markers.of(call.missing)
-        finder = Finder((*marks, *view.broken_ends.literals, *view.turn_ends.literals))
+        finder = Finder((*marks, *view.refused_ends.literals))
         reach = at + MAX_WORD + finder.longest
         _, mark = finder.find(buffer, at, reach)
         return None if not mark and not machine.final and len(buffer) < reach else mark in marks
