@@ -175,7 +175,10 @@ class Server:
         return {"data": [{"id": "m", **({"max_model_len": self.context} if self.kind == "vllm" else {})}]}
 
     def _tokenize(self, body: Any) -> Any:
-        return {"tokens": [{"piece": token} for token in self.tokens(body["content"])]}
+        made = self.tokens(body["content"])
+        ids = self.state.setdefault("ids", {})
+        numbers = [ids.setdefault(token, len(ids)) for token in made]
+        return {"tokens": [{"piece": token} for token in made] if body.get("with_pieces") else numbers}
 
     def _apply(self, body: Any) -> Any:
         return (
@@ -200,7 +203,9 @@ class Server:
         limit = body["n_predict"] if body["n_predict"] >= 0 else 100_000
         # A lazy grammar has no effect before its trigger.
         grammar = "" if body.get("grammar_lazy") else body.get("grammar", "")
-        said = self.generated(body["prompt"], grammar=grammar, stop=body["stop"], limit=limit)
+        prompt, texts = body["prompt"], list(self.state.get("ids", ()))
+        prompt = prompt if isinstance(prompt, str) else "".join(texts[number] for number in prompt)
+        said = self.generated(prompt, grammar=grammar, stop=body["stop"], limit=limit)
         if "error" in said:
             return REFUSED | {"error": {"message": said["error"]}}
         last = {"content": "", "stop": True, "stop_type": {"stop": "eos", "length": "limit"}[said["finish"]],
