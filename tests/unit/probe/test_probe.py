@@ -21,8 +21,7 @@ from serving import TEMPLATES
 from unrender import ChatTemplate
 from unrender.format import Format
 from unrender.gateway.backends import EngineError, Sampler
-from unrender.probe import connected, page, probe, probe_engine
-from unrender.probe.report import ProbeReport
+from unrender.probe import ProbeReport, connected, page, probe, probe_engine
 
 TOOL = {
     "type": "function",
