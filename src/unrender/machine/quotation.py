@@ -83,6 +83,8 @@ class Quotation:
     """True if any text after the call shows that the call is quoted. For example, the call is in a comment, or in a code block that
     contains other text.
     """
+    alike: bool = False
+    """True if the line above starts like the call's line. Any text after the call then shows that the call is quoted."""
     certain: bool = False
     """True if the text before the call already shows that the call is quoted. For example, the line starts with `>` and follows other text.
     """
@@ -101,11 +103,11 @@ class Quotation:
             return True
         after = end_of(SPACE, text, at, at + MAX_BLANK)
         broken = "\n" in text[at:after]
-        if after - at == MAX_BLANK or (broken and not (self.spans_lines or self.start)):
+        if after - at == MAX_BLANK or (broken and not (self.spans_lines or self.start or self.alike)):
             return False
         if (ended := _at_end(text, after, ends, final)) is not False:
             return None if ended is None else False
-        if self.any_text:
+        if self.any_text or self.alike:
             return True
         fenced = self._fenced(text, after, ends, final) if self.fence else False
         marked = False if fenced else _marked((*self.closers, *self.apart), text, after, final)
@@ -221,10 +223,11 @@ def opened(before: str, *, cut: bool, anchored: bool = False, call: str = "") ->
     apart = () if fence or marks or cut else _marks_above(shown)
     # A fence that isn't closed shows the call, too, if text follows the call.
     any_text = inside or bool(fence and not alone) or before.rfind("<!--") > before.rfind("-->")
-    any_text = any_text or (at_start and shows_text(above, line, lead, start))
+    any_text = any_text or (at_start and shows_text(line, lead))
+    alike = at_start and starts_alike(above, line, lead, start)
     # A bare call may directly follow a complete sentence, as in `I look.{"name": …}`. Elsewhere on a line, the call may be quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
-    if not (fence or closers or apart or any_text or sentence or bare or start):
+    if not (fence or closers or apart or any_text or alike or sentence or bare or start):
         return None
     return Quotation(
         closers=closers,
@@ -236,6 +239,7 @@ def opened(before: str, *, cut: bool, anchored: bool = False, call: str = "") ->
         start=start,
         first=call[len(lead) : len(lead) + 1],
         any_text=any_text,
+        alike=alike,
     )
 
 
@@ -413,19 +417,24 @@ def quoted_start(line: str, *, sentence: bool) -> str:
     return head[0] if head else words if sentence else ""
 
 
-def shows_text(above: str, line: str, lead: str, start: str) -> bool:
-    r"""Return whether the start of the call's line, or the same start of the last line of `above`, shows that the call is quoted.
+def shows_text(line: str, lead: str) -> bool:
+    """Return whether the start of the call's line shows that the call is quoted. `lead` is the whitespace of the format before the call.
 
-    `lead` is the whitespace of the format before the call, and `start` the start of `line` that lines of shown text share.
-
-    >>> [shows_text(above, "REM ", "", "REM ") for above in ("REM A batch file:\n", "A batch file:\n")]
-    [True, False]
-    >>> [shows_text("Example:\n", line, "", "") for line in ("    ", "$ ", "12:00:00 INFO ", "Sure: ")]
+    >>> [shows_text(line, "") for line in ("    ", "$ ", "12:00:00 INFO ", "Sure: ")]
     [True, True, True, False]
     """
     # The format's own whitespace after a line break is no indentation.
-    if (not lead.endswith("\n" + line) and _PREFIX.fullmatch(line)) or _LISTED.match(line):
-        return True
+    return bool((not lead.endswith("\n" + line) and _PREFIX.fullmatch(line)) or _LISTED.match(line))
+
+
+def starts_alike(above: str, line: str, lead: str, start: str) -> bool:
+    r"""Return whether the last line of `above` starts like the call's line.
+
+    `lead` is the whitespace of the format before the call, and `start` the start of `line` that lines of shown text share.
+
+    >>> [starts_alike(above, "REM ", "", "REM ") for above in ("REM A batch file:\n", "A batch file:\n")]
+    [True, False]
+    """
     above = above.rstrip()
     last, start = above[above.rfind("\n") + 1 :] + " ", start or line.lstrip() or line
     return line not in ("", lead) and (last if start.isspace() else last.lstrip()).startswith(start)
