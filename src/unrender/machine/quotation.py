@@ -378,7 +378,7 @@ _HEAD = re.compile(rf"(?![-*\u2022] )(?:{_SIGN}|{_PROMPT}|\[[^\[\]<>\n]{{1,64}}\
 _RUN_OF_ONE = re.compile(r"([^\w\s.!?])\1{2,}\Z|\A\.{4,}\Z")
 """Matches a rule, such as `----`. Three dots, as in `I look...`, are none."""
 _PAIR = re.compile(r"[/(\[{<][^\w\s]{1,8}\Z")
-_SIGNS = re.compile(r"(?=[^\w\s]*[(\[{<|#%])(?!(\S)\1+\Z)[^\w\s]{2,}\Z")
+_SIGNS = re.compile(r"(?=[^\w\s]*[(\[{<|#%])(?!(\S)\1+\Z)[^\w\s]{2,}(?<!\|>)\Z")  # `|>` ends a special token.
 _SIGNS_AT_END = 9
 _MIRRORED = str.maketrans("[({<", "])}>")
 _BEGIN = re.compile(r"(\W*)(?:begin|start\b)", re.IGNORECASE)
