@@ -168,9 +168,10 @@ def _own(spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def _stop(malformed: Malformed, output: str) -> Stop:
-    # Within a call, `position` is that of the unexpected character. For other parts, `position` is the start of the part, and `text` is the
-    # text parsed so far.
-    taken = len(malformed.text) if len(malformed.text) > 1 else 0
+    # Within a call, `position` is that of the unexpected character, or is after a repeated key. For other parts, `position` is the start of
+    # the part, and `text` is the text parsed so far.
+    begun = len(malformed.text) > 1 and output.startswith(malformed.text, max(malformed.position, 0))
+    taken = len(malformed.text) if begun else 0
     position = malformed.position + taken
     found = output[position : position + _FOUND].split("\n", maxsplit=1)[0] or output[position : position + 1]
     return Stop(begun=malformed.position, position=position, expected=malformed.expected, found=found)
