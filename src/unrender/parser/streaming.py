@@ -563,6 +563,7 @@ def _account(machine: Machine, text: str) -> None:
     machine.past.add(text, machine.base, machine.needed_from() if argument else machine.base + len(text))
     if argument and machine.scanner is not None:
         machine.scanner.passed(text)
+    machine.thinks = machine.thinks and (argument or text.isspace())
     machine.base += len(text)
     machine.failed_at -= len(text)
     machine.span_ends[-1] += len(text)
