@@ -47,22 +47,32 @@ def adjusted(name, request, prompt, **options):
 
 
 @pytest.mark.parametrize("name", all_template_paths())
-def test_answers_mean_what_the_template_says(name):
-    """For every chunking through vLLM's own streams of both APIs, and for a whole answer, the format's message is returned."""
+def test_chat_streams_what_the_template_says(name):
+    """For every chunking through vLLM's stream processor, and for a whole answer, the format's message is returned."""
     turn, tools = prepared(name)
-    request, other = chat(tools=TOOLS if tools else None), responses(tools=FLAT if tools else [], stream=True)
+    request = chat(tools=TOOLS if tools else None)
     for seed in SEEDS:
         answer = turn.sample(seed)
         expected = turn.parse(answer)
         for chunks in splits(answer, seed):
             deltas, reason = streamed(name, request, turn.prompt, chunks or [""])
             assert folded(deltas) == meant(expected)
-            assert items(name, other, turn.prompt, chunks or [""]) == meant(expected)
             assert reason == ("tool_calls" if expected.tool_calls else "stop")
         parser = parser_of(name, request, turn.prompt, SERVER)
         reasoning, content, calls = parser.parse(answer, request, enable_auto_tools=True)
         said = [(call.name, call.arguments) for call in calls or ()]
         assert (reasoning or "", content or "", said) == meant(expected)
+
+
+@pytest.mark.parametrize("name", all_template_paths())
+def test_responses_stream_what_the_template_says(name):
+    """Through the Responses server's own event loop, the items equal those of the message."""
+    turn, tools = prepared(name)
+    request = responses(tools=FLAT if tools else [], stream=True)
+    for seed in SEEDS:
+        answer = turn.sample(seed)
+        for chunks in splits(answer, seed):
+            assert items(name, request, turn.prompt, chunks or [""]) == meant(turn.parse(answer))
 
 
 def test_what_follows_a_call_in_its_last_chunk_is_an_item_of_its_own():
