@@ -1,8 +1,9 @@
 """Decides whether a call is quoted, i.e. whether the text before it opens a quotation that the text after it closes.
 
 Rules:
-- A quotation must be open before the call and closed after it. Without an open quotation, the text after the call doesn't matter.
-- Only the text up to the first word after a call matters. A call at the end of the output or turn isn't quoted.
+- A quotation must be open before the call and closed after it. Without an open quotation, the text after the call doesn't matter, unless
+  the next line starts like the call's line.
+- Only the text up to the first word after a call matters, and the start of the next line. A call at the end of the output or turn isn't quoted.
 - Decisions depend only on the text, and more text doesn't change them.
 """
 
@@ -216,15 +217,15 @@ def opened(before: str, *, cut: bool, anchored: bool = False, call: str = "") ->
         return Quotation(certain=True)
     in_line = bool(line.strip())
     sentence = in_line and _is_unfinished(line)
-    start = quoted_start(line, sentence=sentence) if at_start else ""
+    start = _quoted_start(line, sentence=sentence) if at_start else ""
     fence, alone, inside = _fence_before(before, cut)
     marks = () if fence else _marks(shown)
-    closers = (*marks, *_tags(before), *(() if fence else closing_lines(before)))
+    closers = (*marks, *_tags(before), *(() if fence else _closing_lines(before)))
     apart = () if fence or marks or cut else _marks_above(shown)
     # A fence that isn't closed shows the call, too, if text follows the call.
     any_text = inside or bool(fence and not alone) or before.rfind("<!--") > before.rfind("-->")
-    any_text = any_text or (at_start and shows_text(line, lead))
-    alike = at_start and starts_alike(above, line, lead, start)
+    any_text = any_text or (at_start and _shows_text(line, lead))
+    alike = at_start and _starts_alike(above, line, lead, start)
     # A bare call may directly follow a complete sentence, as in `I look.{"name": …}`. Elsewhere on a line, the call may be quoted.
     bare = anchored and in_line and (sentence or line[-1:].isspace())
     if not (fence or closers or apart or any_text or alike or sentence or bare or start):
@@ -282,7 +283,7 @@ def _is_unfinished(line: str) -> bool:
 
 
 def going_on(found: Quotation, mark: str = "") -> Quotation | None:
-    """Return the quotation without the indications from the sentence around the call. Return None if there are no other indications.
+    """Return the quotation without the sentence around the call. Return None if nothing else shows that the call is quoted.
 
     A closer that is only the start of another call's marker `mark` doesn't count.
     """
@@ -376,10 +377,11 @@ _LISTED = re.compile(
 _HEAD = re.compile(rf"(?![-*\u2022] )(?:{_SIGN}|{_PROMPT}|\[[^\[\]<>\n]{{1,64}}\][ \t]+)")
 """Matches the start of a line that several lines of shown text share, whatever follows: a sign, a prompt, or a label as in `[log] `."""
 _RUN_OF_ONE = re.compile(r"([^\w\s.!?])\1{2,}\Z|\A\.{4,}\Z")
-"""Matches a rule, such as `----`. Three dots, as in `I look...`, are none."""
+"""Matches a rule, such as `----`. Three dots, as in `I look...`, aren't a rule."""
 _PAIR = re.compile(r"[/(\[{<][^\w\s]{1,8}\Z")
 _SIGNS = re.compile(r"(?=[^\w\s]*[(\[{<|#%])(?!(\S)\1+\Z)[^\w\s]{2,}(?<!\|>)\Z")  # `|>` ends a special token.
 _SIGNS_AT_END = 9
+"""Number of characters at the end of a line in which `_SIGNS` is searched."""
 _MIRRORED = str.maketrans("[({<", "])}>")
 _BEGIN = re.compile(r"(\W*)(?:begin|start\b)", re.IGNORECASE)
 _WORD = re.compile(r"([^\w\s<>\[\](){}]{1,2})([a-z]{2,32})\b")
@@ -405,11 +407,11 @@ _OPENS = (
 """
 
 
-def quoted_start(line: str, *, sentence: bool) -> str:
+def _quoted_start(line: str, *, sentence: bool) -> str:
     """Return the start of a line that lines of shown text share. This is a sign, prompt or label, or else the words of an unfinished
     sentence.
 
-    >>> [quoted_start(line, sentence=line[-1] != ".") for line in ("// As in ", "[log] See ", "REM ", "- As in ", "I look.")]
+    >>> [_quoted_start(line, sentence=line[-1] != ".") for line in ("// As in ", "[log] See ", "REM ", "- As in ", "I look.")]
     ['// ', '[log] ', 'REM ', '- As in ', '']
     """
     words = line.lstrip()
@@ -417,22 +419,22 @@ def quoted_start(line: str, *, sentence: bool) -> str:
     return head[0] if head else words if sentence else ""
 
 
-def shows_text(line: str, lead: str) -> bool:
+def _shows_text(line: str, lead: str) -> bool:
     """Return whether the start of the call's line shows that the call is quoted. `lead` is the whitespace of the format before the call.
 
-    >>> [shows_text(line, "") for line in ("    ", "$ ", "12:00:00 INFO ", "Sure: ")]
+    >>> [_shows_text(line, "") for line in ("    ", "$ ", "12:00:00 INFO ", "Sure: ")]
     [True, True, True, False]
     """
-    # The format's own whitespace after a line break is no indentation.
+    # Whitespace that the format writes after a line break isn't an indentation.
     return bool((not lead.endswith("\n" + line) and _PREFIX.fullmatch(line)) or _LISTED.match(line))
 
 
-def starts_alike(above: str, line: str, lead: str, start: str) -> bool:
+def _starts_alike(above: str, line: str, lead: str, start: str) -> bool:
     r"""Return whether the last line of `above` starts like the call's line.
 
     `lead` is the whitespace of the format before the call, and `start` the start of `line` that lines of shown text share.
 
-    >>> [starts_alike(above, "REM ", "", "REM ") for above in ("REM A batch file:\n", "A batch file:\n")]
+    >>> [_starts_alike(above, "REM ", "", "REM ") for above in ("REM A batch file:\n", "A batch file:\n")]
     [True, False]
     """
     above = above.rstrip()
@@ -440,10 +442,10 @@ def starts_alike(above: str, line: str, lead: str, start: str) -> bool:
     return line not in ("", lead) and (last if start.isspace() else last.lstrip()).startswith(start)
 
 
-def closing_lines(before: str) -> tuple[str, ...]:
+def _closing_lines(before: str) -> tuple[str, ...]:
     r"""Return the starts of lines that close a block which the last line of `before` opens.
 
-    >>> [closing_lines(line) for line in ("cat <<EOF", "----", "/*", "\\begin{verbatim}", "#if 0", "I look.")]
+    >>> [_closing_lines(line) for line in ("cat <<EOF", "----", "/*", "\\begin{verbatim}", "#if 0", "I look.")]
     [('EOF',), ('----',), ('*/',), ('\\end',), ('#endif',), ()]
     """
     last = before[before.rstrip().rfind("\n") + 1 :].lstrip()

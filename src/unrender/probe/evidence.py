@@ -88,7 +88,7 @@ class Evidence:
     forced: tuple[str, str] | None = None
     """A text that a grammar enforced, and the text that arrived."""
     end_tokens: int | None = None
-    """Number of tokens in the template's special token at the end of a turn. None if unknown, or if the end is no special token."""
+    """Number of tokens in the template's special token at the end of a turn. None if unknown, or if the end isn't a special token."""
     touched: str = ""
     """Evidence that an engine without a tokenizer changes prompts."""
     repeats: Sequence[Answer] = ()

@@ -1,10 +1,9 @@
 """Reads calls: the markers, names and arguments of each call, in the order of the tree that `answer` builds.
 
-Open `call_reader` first. One coroutine reads a run of calls. It is a class in six steps, each of which adds the syntax around the step before:
-this module (markers and words), `arguments`, `envelope` (calls that are one JSON object), `broken` (calls that failed), `tail` (the text
-after a call) and `call_reader`.
-Where these fail, `mending` reads the same call with the alternatives of `damaged`.
-What a reader looks for comes from `answer.views`.
+Open `call_reader` first. One coroutine reads a run of calls. It is a class in six steps, each of which adds the syntax around the step
+before: this module (markers and words), `arguments`, `envelope` (calls that are one JSON object), `broken` (calls that failed), `tail` (the
+text after a call) and `call_reader`. Where these fail, `mending` reads the same call with the alternatives of `damaged`. What a reader
+looks for comes from `answer.views`.
 
 Strategy: a reader suspends (`yield`) until more text arrives if the text so far allows several readings. Its position in the syntax is the
 position in its code, so there is no state to keep up to date.

@@ -63,15 +63,14 @@ class BrokenReader(ObjectReader):
         self.refuse(status, wanted, met)
 
     def refuse(self, status: CallStatus, wanted: str, met: str) -> None:
+        """Fail the current call. If it's invalid, the rest of its text is consumed as content."""
         machine = self.machine
         machine.unclear = machine.current.unclear
         fail_call(machine, status, wanted, met)
         machine.closed, machine.refused = ABANDONED, status == "invalid"
 
     def end_failed(self) -> bool | None:
-        """Consume the rest of a failed call, and return whether more text is needed. Returns None if there is no failed call, or if the end
-        of the failed call was reached.
-        """
+        """Consume the rest of a failed call. Return whether more text is needed, or None if no failed call is left to consume."""
         machine = self.machine
         if machine.broke:
             self._break()
