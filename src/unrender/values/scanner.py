@@ -220,6 +220,9 @@ class LiteralScanner(Scanner):
         end = end_of(WORD, text, at)
         # Outside brackets, a marker of the format ends a word, e.g. the `|` of `k=3|`.
         if self.style.stops and not self.stack:
+            # After `3ENDC`, `ENDCALL` may follow, so the marker `C` doesn't end the word yet.
+            if end == len(text) and not final and self._may_stop(text[at:end]):
+                return at, MORE
             end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
         if self.style.glued and not self.stack and (whole := _GLUED.match(text, at, end)):
             end = whole.end()
