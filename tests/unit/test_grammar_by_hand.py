@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -15,20 +13,13 @@ from splitting import fed
 
 from unrender import (
     ChatTemplate,
-    ContentText,
     GrammarError,
-    Malformed,
-    ParseError,
     Policy,
     RequestError,
-    ToolCall,
-    ToolCallFinished,
-    ToolCallStarted,
 )
 from unrender import grammar as peg
 from unrender.errors import ExportError, StateError
 from unrender.grammar import Grammar
-from unrender.openai import deltas
 from unrender.testing import numbered_id
 
 SOURCE = (
@@ -60,20 +51,6 @@ def turn(grammar: Grammar = ANSWER, **request):
     return template(grammar).prepare(ASK, **{"tools": TOOLS, **request})
 
 
-def test_a_turn_reads_its_answer():
-    """Message and deltas are like those of other turns, without the end of turn."""
-    parser = turn().parser(ids=numbered_id)
-    text = '<think>Hm.</think>Look.!get_weather {"city": "Oslo"}!get_time {}<|end|>\n'
-
-    events = [event for character in text for event in parser.feed(character)] + parser.finish()
-
-    message = parser.message.to_openai()
-    assert (message["reasoning_content"], message["content"]) == ("Hm.", "Look.")
-    assert [found["function"]["name"] for found in message["tool_calls"]] == ["get_weather", "get_time"]
-    assert "".join(delta.get("content", "") for delta in deltas(events)) == "Look."
-    assert not [event for event in events if isinstance(event, Malformed)]
-
-
 @pytest.mark.parametrize("ending", ["<|end|>", "<|end|>\n", "<eos>", "<|end|>\n<eos>"])
 def test_ends_of_the_turn_are_no_text(ending):
     """Ends of turn are dropped, whether the grammar matches or not."""
@@ -87,13 +64,11 @@ def test_ends_of_the_turn_are_no_text(ending):
 
 
 def test_what_the_prompt_begins_is_read_first():
-    """Reasoning opened by the prompt is open, and grammars start after it."""
+    """Reasoning opened by the prompt is open. Rows of `by_hand_blocks` show the grammar after it."""
     begun = turn(thinking=True)
 
     assert begun.prefill == "<think>"
     assert begun.parse("Hm.</think>Hi").to_openai()["reasoning_content"] == "Hm."
-    assert lark_reader(begun.constraint("llguidance").grammar)("Hm.</think>Hi")
-    assert not lark_reader(begun.constraint("llguidance").grammar)("Hi")
 
 
 def test_a_beginning_that_the_grammar_does_not_have_is_refused():
@@ -113,62 +88,6 @@ def test_content_is_continued():
     assert continued.parse(" 7 degrees.").content == "It is 7 degrees."
     with pytest.raises(RequestError, match=r"messages\[1\]: with a handwritten grammar, only content"):
         template().prepare([*ASK, {**messages[1], "reasoning": "Hm."}], continue_final_message=True)
-
-
-@cases
-def test_a_request_binds_what_is_generated(request_, yes, no):
-    """Accepted text is parsed without an error. Text rejected for its number of calls is reported."""
-    bound = turn(**request_)
-    accepts = lark_reader(bound.constraint("llguidance").grammar)
-
-    assert [text for text in yes if not accepts(text)] == []
-    assert [text for text in no if accepts(text)] == []
-    for text in yes:
-        bound.parser(strict=True).feed(text)
-
-
-@cases
-def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
-    """The call is returned with a `Malformed`, and a strict parser rejects it."""
-    parser = turn(**request_).parser()
-    events = [*parser.feed(text), *parser.finish()]
-    strict = turn(**request_).parser(strict=True)
-
-    assert expected in [event.expected for event in events if isinstance(event, Malformed)]
-    with pytest.raises(ParseError, match=expected):
-        strict.feed(text) and strict.finish()
-
-
-def test_a_call_that_dies_is_content_as_well():
-    """The text of a failed call is in the content once. If the call was streamed, it stays a call instead."""
-    text = '!get_weather {"city": x} and'
-    kept, written = turn().parser(), turn().parser(policy=Policy(tool_calls="streamed"))
-    for parser in (kept, written):
-        fed(parser, [text])
-
-    assert [found.status for found in kept.message.failed_calls] == ["invalid"]
-    assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.failed_calls)
-    assert (kept.message.content, written.message.content) == (text, "x} and")
-    assert [(span.role.value, span.end) for span in kept.spans] == [("content", len(text))]
-
-
-def test_arguments_that_are_no_object_make_no_complete_call():
-    """The grammar accepts arguments that aren't an object, but the call fails."""
-    parser = turn().parser()
-    events = [*parser.feed("!get_time [1]"), *parser.finish()]
-
-    failed = ToolCall(name="get_time", arguments_json="[1]", id="", status="invalid", text="!get_time [1]")
-    assert Malformed("", 13, "arguments in the form of one JSON object", failed) in events
-    assert not any(isinstance(event, ToolCallFinished) for event in events)
-    assert ContentText("!get_time [1]") in events
-
-
-def test_unknown_tools_are_calls_where_the_policy_says_so():
-    """Such a call is marked as unknown."""
-    parser = turn().parser(policy=Policy(unknown_tools="call"))
-    fed(parser, ["!rm {}"])
-
-    assert [(found.name, found.offered) for found in parser.message.tool_calls] == [("rm", False)]
 
 
 def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
@@ -193,38 +112,6 @@ def test_what_a_grammar_made_by_hand_cannot_do(use, error, message):
     """Each error names the unsupported argument."""
     with pytest.raises(error, match=message):
         use(template())
-
-
-WRITTEN = '<think>Hm.</think>Look: !get_weather {"city": "Oslo"}!get_time {}'
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("text", [WRITTEN, "Look: !get_time {} and !rm {}", "!get_time {"])
-def test_a_parser_goes_on_in_another_process(text, strict):
-    """A parser saved as JSON anywhere in the answer gives the original's events, and calls keep their ids."""
-    for at in range(len(text) + 1):
-        found = turn()
-        parser = found.parser(strict=strict)
-        try:
-            parser.feed(text[:at])
-        except ParseError:
-            return
-        restored = found.restore(json.loads(json.dumps(parser.state())))
-        assert restored.message == parser.message
-        assert outcome(restored, text[at:]) == outcome(parser, text[at:])
-
-
-def outcome(parser, text):
-    """Return the result of the remaining text. New ids are random."""
-    ids = [call.id for call in parser.message.tool_calls]
-    try:
-        events = [*parser.feed(text), *parser.finish()]
-    except ParseError as error:
-        return str(error)
-    kept = [call.id for call in parser.message.tool_calls[: len(ids)]]
-    said = [replace(event, id="") if isinstance(event, ToolCallStarted) else event for event in events]
-    return kept == ids, said, parser.spans
 
 
 def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
