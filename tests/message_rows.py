@@ -1,6 +1,7 @@
 """Rows of `tests/corpus/messages.jsonl`: input from clients, and what is read from it.
 
-`read` selects the kind of `given`: `messages`, their `content` (with the ignored parameters), `tools`, a `tool_choice`
+`read` selects the kind of `given`: `messages`, their `content` (with the ignored parameters), `tools` (also in the
+`forms of tools` of SDKs), a `tool_choice`
 (with the tools `f` and `g`), `allowed_tools` among them, a `response_format`, the `arguments` of an earlier call, or a
 conversation that is rewritten: by a concession with these words, or with its calls or results as text. A row has the
 result in `gives`, or the `error`.
@@ -15,6 +16,7 @@ from typing import Any
 from unrender import RequestError
 from unrender.conversation.concede import CONCESSIONS, MOVES, Concession, write_calls, write_results
 from unrender.conversation.messages import Conversation, SaidCall, conversation_of, read_messages, values_of
+from unrender.conversation.tools import plain_tools
 from unrender.format import Format
 from unrender.messages import (
     read_allowed_tools,
@@ -84,6 +86,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "earlier call": earlier_call,
     "messages": lambda given: len(read_messages(given)[0]),
     "content": content,
+    "forms of tools": plain_tools,
     "tools": lambda given: [tool.to_openai() for tool in read_tools(given)],
     "tool_choice": lambda given: [str(part) for part in read_tool_choice(given, TOOLS)],
     "allowed_tools": allowed,

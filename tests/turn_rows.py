@@ -5,24 +5,28 @@
 - `asks`: arguments of `prepare` (by default, one question), or of `prepare_rendered` if there is a `rendered` prompt;
 - `bare`: true if the prompt of `prepare` is passed to `prepare_rendered`;
 - `next`: the arguments of each call of `Turn.next` (by default, with another question);
-- `answer`: the text for the result `message`;
+- `answer`: the text for the result `message`; `special`: the special tokens of a tokenizer of bytes for the result `tokens` (by default, those
+  of `json-tags`), and `encoded`: other arguments of `Turn.encode`;
 - results of the last turn, by the names in `RESULTS`; `warnings` that are issued for it; `error`: the type of an error, its reason,
   and the message.
 
-A row with `masked`, the arguments of `assistant_mask`, has the `written` parts of the conversation.
+A row with `masked`, the arguments of `assistant_mask`, has the `text` of the conversation, and its `written` parts.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from byte_tokenizer import byte_level
 from tables import CORPUS, table
 
 from unrender import ChatTemplate, Turn, UnrenderError
 from unrender.errors import ExtendError, TemplateWarning
+from unrender.format.data import plain_data
+from unrender.token_ids import PromptEncoder
 from unrender.training import assistant_mask
 
 TURNS = CORPUS / "turns.jsonl"
@@ -31,12 +35,18 @@ SOURCES: Mapping[str, str] = {
     **table("turns"),
 }
 USER, AGAIN = {"role": "user", "content": "Hello"}, {"role": "user", "content": "Bye"}
+SPECIAL = ("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|tools|>", "<|end|>", "<think>", "</think>")
 RESULTS: Mapping[str, Callable[[Turn, Mapping[str, Any]], Any]] = {
     "prompt": lambda turn, row: turn.prompt,
     "ends": lambda turn, row: turn.prompt[-len(row["ends"]) :],
     "appended": lambda turn, row: "".join(piece.text for piece in turn.appended),
     "new": lambda turn, row: [[piece.message, piece.text] for piece in turn.appended if piece.body],
     "bodies": lambda turn, row: [[piece.kind, piece.where, piece.text] for piece in turn.pieces if piece.body],
+    "pieces": lambda turn, row: [[piece.kind, piece.text] for piece in turn.pieces],
+    "marked": lambda turn, row: [*turn.marked],
+    "tokens": lambda turn, row: _tokens(turn, row.get("special", SPECIAL), row.get("encoded", {})),
+    "request": lambda turn, row: plain_data(turn.request),
+    "triggers": lambda turn, row: [trigger.value for trigger in turn.constraint("llama.cpp").triggers],
     "prefill": lambda turn, row: turn.prefill,
     "thinking": lambda turn, row: turn.thinking,
     "stop": lambda turn, row: [*turn.stop],
@@ -45,13 +55,25 @@ RESULTS: Mapping[str, Callable[[Turn, Mapping[str, Any]], Any]] = {
     "message": lambda turn, row: _message(turn, row["answer"]),
 }
 
-SAYS = (*RESULTS, "written", "warnings", "error")
+SAYS = (*RESULTS, "written", "text", "warnings", "error")
 """The fields of a row with its results."""
 
 
 def _message(turn: Turn, answer: str) -> list[Any]:
     message = turn.parse(answer)
     return [message.reasoning, message.content, [[call.name, call.arguments_json] for call in message.tool_calls]]
+
+
+def _tokens(turn: Turn, special: Sequence[str], encoded: Mapping[str, Any]) -> list[str]:
+    """Return the special tokens of the encoded prompt. Texts without markers are encoded in one piece, as by a tokenizer."""
+    encoder = PromptEncoder(byte_level(special))
+    ids = turn.encode(encoder, **encoded)
+    tokens, whole = encoder.tokenizer, encoder.tokenizer.encode(turn.prompt).ids
+    assert tokens.decode(ids, skip_special_tokens=False) == turn.prompt
+    assert ids == whole or len(ids) > len(whole)
+    return [tokens.id_to_token(id) for id in ids if id in encoder.special_ids] + (
+        [] if ids == whole else ["and letters"]
+    )
 
 
 def template_of(row: Mapping[str, Any]) -> ChatTemplate:
@@ -79,7 +101,8 @@ def outcome(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _masked(template: ChatTemplate, row: Mapping[str, Any]) -> dict[str, Any]:
     mask = assistant_mask(template, **row["masked"])
-    return {"written": [mask.text[part.start : part.end] for part in mask.written]} if "written" in row else {}
+    found = {"written": [mask.text[part.start : part.end] for part in mask.written], "text": mask.text}
+    return {name: value for name, value in found.items() if name in row}
 
 
 def _results(turn: Turn, row: Mapping[str, Any]) -> dict[str, Any]:

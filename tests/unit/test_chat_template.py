@@ -29,32 +29,6 @@ def template():
     return ChatTemplate.from_string(SOURCE, eos_token="</s>")
 
 
-def test_continued_arguments_after_an_empty_thought(template):
-    """The continued text may end inside a value of a call. The GBNF grammar writes the rest."""
-    begun = '<call>{"name": "weather", "arguments": {"city": "Pa'
-
-    turn = template.prepare([USER, {"role": "assistant", "content": begun}], tools=[TOOL], continue_final_message=True)
-
-    assert turn.prefill.startswith("<think>\n\n</think>")
-    [call] = turn.parse('ris"}}</call>').tool_calls
-    assert call.arguments == {"city": "Paris"}
-    assert turn.constraint("llama.cpp").grammar
-
-
-def test_request_is_what_was_asked(template):
-    """The request contains the choice, the tools and the schema."""
-    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
-
-    request = template.prepare(
-        [USER], tools=[TOOL], tool_choice="required", parallel_tool_calls=False, response_format=schema
-    ).request
-
-    assert [tool.name for tool in request.tools or ()] == ["weather"]
-    assert request.tool_choice == "required"
-    assert not request.parallel_tool_calls
-    assert request.response_schema == {"type": "object"}
-
-
 def test_format_does_not_depend_on_tokens(template):
     """The end-of-sequence token is part of the turn, not of the format."""
     assert template.format == ChatTemplate.from_string(SOURCE, eos_token="<eos>").format
@@ -70,16 +44,6 @@ def test_grammars(template):
     assert "<think>" not in turn.constraint("llama.cpp").grammar.splitlines()[0]
     assert "start: " in turn.constraint("llguidance").grammar
     assert json.loads(turn.constraint("xgrammar").grammar)["type"] == "structural_tag"
-
-
-def test_triggers(template):
-    """A grammar can wait for the start of a call, unless a call is required."""
-    free = template.prepare([USER], tools=[TOOL])
-    required = template.prepare([USER], tools=[TOOL], tool_choice="required")
-
-    assert ["<call>" in trigger.value for trigger in free.constraint("llama.cpp").triggers] == [True]
-    assert required.constraint("llama.cpp").triggers == ()
-    assert template.prepare([USER]).constraint("llama.cpp").triggers == ()
 
 
 def test_given_format_wins():

@@ -11,10 +11,6 @@ from unrender import ChatTemplate
 from unrender.training import AssistantMask, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
-TOOL = {
-    "type": "function",
-    "function": {"name": "now", "description": "", "parameters": {"type": "object", "properties": {}}},
-}
 CHAT = [
     {"role": "user", "content": "What time is it?"},
     {"role": "assistant", "content": "Which city?"},
@@ -82,28 +78,3 @@ def test_tokens_follow_their_first_character():
 
     assert mask.tokens([(0, 0), (0, 2), (2, 4), (3, 5), (5, 6), (6, 8)]) == [0, 0, 0, 1, 1, 0]
     assert mask.characters() == [False] * 3 + [True] * 3 + [False] * 2
-
-
-def test_tools_are_given_as_for_a_prompt():
-    """Tools without descriptions are accepted, and rendered as in a prompt."""
-    source = "{% for t in tools or [] %}{{ t.function.description + '!' }}{% endfor %}" + MARKED
-    template = ChatTemplate.from_string(source)
-    bare = [{"type": "function", "function": {"name": "now"}}]
-
-    mask = assistant_mask(template, CHAT, tools=bare)
-
-    assert mask.text.startswith(template.prepare(CHAT[:1], tools=bare).prompt)
-    assert [mask.text[part.start : part.end] for part in mask.written] == ["Which city?<|end|>", "It is noon.<|end|>"]
-
-
-def test_what_is_described_in_words_is_in_the_mask():
-    """Injected tools and calls are written as by `prepare`."""
-    template = ChatTemplate.from_string(MARKED)
-    call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": '{"city": "Rome"}'}}
-    chat = [CHAT[0], {"role": "assistant", "content": "", "tool_calls": [call]}]
-
-    mask = assistant_mask(template, chat, tools=[TOOL])
-
-    (part,) = mask.written
-    assert "Rome" in mask.text[part.start : part.end]
-    assert mask.text.startswith(template.prepare(CHAT[:1], tools=[TOOL]).prompt)

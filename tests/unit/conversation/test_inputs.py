@@ -1,7 +1,10 @@
-"""Tests of messages and tools in the forms of real SDKs."""
+"""Tests of messages and tools in the forms of real SDKs, and of tools that are read once."""
 
 from __future__ import annotations
 
+import json
+from collections import OrderedDict
+from copy import deepcopy
 from typing import Any, Literal
 
 import mcp.types
@@ -10,11 +13,14 @@ from message_rows import plain
 from openai import pydantic_function_tool
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
+from turn_rows import SOURCES
 
-from unrender import Message, RequestError
+from unrender import ChatTemplate, Message, RequestError
 from unrender.conversation.messages import object_of, read_messages, values_of
-from unrender.conversation.tools import plain_response_format, plain_tool, plain_tools
+from unrender.conversation.tools import plain_response_format, plain_tool, plain_tools, read_offer
+from unrender.errors import SchemaWarning
 from unrender.limits import MAX_TOOLS
+from unrender.training import assistant_mask
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 FUNCTION = {"name": "get_weather", "description": "Weather.", "parameters": SCHEMA}
@@ -42,22 +48,11 @@ def forecast(city: str, days: int = 3, unit: Literal["c", "f"] | None = None) ->
     return f"{city}{days}{unit}"
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [
-        OPENAI,
-        FUNCTION,
-        {"type": "function", **FUNCTION},
-        {"name": "get_weather", "description": "Weather.", "input_schema": SCHEMA},
-        {"name": "get_weather", "description": "Weather.", "inputSchema": SCHEMA},
-        {"type": "custom", "name": "get_weather", "description": "Weather.", "input_schema": SCHEMA},
-        mcp.types.Tool.model_validate({"name": "get_weather", "description": "Weather.", "inputSchema": SCHEMA}),
-    ],
-    ids=["openai", "bare", "responses", "anthropic", "mcp", "anthropic-typed", "mcp-object"],
-)
-def test_one_tool_in_every_form_is_the_same_tool(tool):
-    """Tools in OpenAI's, Anthropic's and MCP's forms are converted to the same tool."""
-    assert plain_tool(tool) == OPENAI
+def test_a_tool_object_of_mcp_is_a_tool():
+    """A tool in MCP's form may also be an object of its SDK."""
+    tool = {"name": "get_weather", "description": "Weather.", "inputSchema": SCHEMA}
+
+    assert plain_tool(mcp.types.Tool.model_validate(tool)) == OPENAI
 
 
 def test_a_plain_tool_comes_back_as_it_is():
@@ -113,25 +108,12 @@ def no_hints(a, *, b: "Unknown"):  # type: ignore[name-defined]  # noqa: F821, U
     """Do nothing."""
 
 
-@pytest.mark.parametrize(
-    ("tools", "message"),
-    [
-        ("get_weather", "tools: expected a list, found str"),
-        ([7], r"tools\[0\]: expected an object, a function or a pydantic model, found int"),
-        (
-            [OPENAI, FUNCTION],
-            r"tools\[1\].function.name: expected a unique name, found 'get_weather' as in tools\[0\]",
-        ),
-        ([{"type": "web_search"}], r"tools\[0\].type: expected 'function', found 'web_search'"),
-        ([{"type": "function", "function": 3}], r"tools\[0\].function: expected an object, found int"),
-        ([no_hints], r"tools\[0\]: the type hints of no_hints\(\) have no JSON Schema"),
-        ([OPENAI] * (MAX_TOOLS + 1), f"expected at most {MAX_TOOLS}"),
-    ],
-)
-def test_what_is_not_a_tool_is_refused(tools, message):
-    """The error names the path, the value found and the expected form."""
-    with pytest.raises(RequestError, match=message):
-        plain_tools(tools)
+def test_what_is_not_a_tool_is_refused():
+    """The error names the path. Rows of `messages.jsonl` have the errors of data."""
+    with pytest.raises(RequestError, match=r"tools\[0\]: the type hints of no_hints\(\) have no JSON Schema"):
+        plain_tools([no_hints])
+    with pytest.raises(RequestError, match=f"expected at most {MAX_TOOLS}"):
+        plain_tools([OPENAI] * (MAX_TOOLS + 1))
 
 
 @pytest.mark.slow
@@ -186,9 +168,69 @@ def test_a_pydantic_model_is_a_response_format():
     assert plain_response_format({"type": "text"}) == {"type": "text"}
 
 
-def test_a_custom_tool_is_not_called_a_servers():
-    """The error suggests a tool to offer instead."""
-    with pytest.raises(
-        RequestError, match=r"tools\[0\]\.type: expected 'function', found 'custom'; .* free text; offer"
-    ):
-        plain_tools([{"type": "custom", "custom": {"name": "run"}}])
+TOOL = {
+    "type": "function",
+    "function": {"name": "now", "parameters": {"type": "object", "properties": {"zone": {"enum": [1, "a"]}}}},
+}
+
+
+def test_equal_tools_are_read_once():
+    """Requests with equal tools share the parsed tools, even if the lists are different objects."""
+    first = read_offer([deepcopy(TOOL)])
+
+    assert read_offer(json.loads(json.dumps([TOOL]))).tools is first.tools
+    assert read_offer((deepcopy(TOOL),)).tools is first.tools
+
+
+def test_tools_that_differ_in_the_type_of_a_number_are_not_equal():
+    """`enum: [1]` and `enum: [true]` are different tools."""
+    other = json.loads(json.dumps([TOOL]).replace("[1,", "[true,"))
+
+    assert read_offer([TOOL]).key != read_offer(other).key
+    assert read_offer(other).tools[0].parameters["properties"]["zone"]["enum"][0] is True
+
+
+def test_changing_tools_afterwards_changes_nothing_that_was_read():
+    """Tools are fixed when the request is created. The next request has the modified ones."""
+    tools = [deepcopy(TOOL)]
+    before = read_offer(tools)
+    tools[0]["function"]["parameters"]["properties"]["zone"]["enum"].append("b")
+
+    assert before.tools[0].parameters == TOOL["function"]["parameters"]
+    assert read_offer(tools).tools[0].parameters["properties"]["zone"]["enum"] == [1, "a", "b"]
+
+
+def test_what_is_not_plain_data_is_read_each_time():
+    """Mappings that aren't plain dicts are accepted, but not cached."""
+    odd = [{"type": "function", "function": OrderedDict(TOOL["function"])}]
+
+    assert read_offer(odd).tools[0].name == "now"
+    assert read_offer(odd).key == b""
+
+
+def test_mistakes_are_found_every_time():
+    """A mistake is an error each time, even if an earlier request made the same mistake."""
+    for _ in range(2):
+        with pytest.raises(RequestError, match=r"tools\[1\]\.function\.name: expected a unique name"):
+            read_offer([TOOL, TOOL])
+
+    assert len(read_offer([TOOL, TOOL], repeats=True).tools) == 1
+    with pytest.raises(RequestError, match=r"tools\[1\]"):
+        read_offer([TOOL, TOOL])
+
+
+def test_no_tools_are_an_empty_offer():
+    """None and an empty list offer no tools."""
+    assert read_offer(None).tools == read_offer([]).tools == ()
+
+
+def test_an_invalid_schema_is_no_obstacle_for_what_exists():
+    """Prompts and data that exist already are read. Rows of `turns.jsonl` show that no prompt is rendered with such a schema."""
+    template, tools = (
+        ChatTemplate.from_string(SOURCES["calls"]),
+        [TOOL, {"name": "get", "parameters": {"type": "objekt"}}],
+    )
+
+    with pytest.warns(SchemaWarning, match="tool 'get': #: parameters is not enforced"):
+        template.prepare_rendered(tools=tools).constraint("vllm")
+    assert assistant_mask(template, [{"role": "user", "content": "Hello"}], tools=tools).text

@@ -78,19 +78,6 @@ def test_a_field_of_any_type_is_taken_or_refused_by_name(name):
     assert unexpected == []
 
 
-@pytest.mark.parametrize("choice", ["auto", "none"])
-def test_a_template_that_refuses_tools_is_not_given_them(choice):
-    """Tools that the template refuses are described in the prompt, unless no tool may be called."""
-    refusing = "{% if tools %}{{ raise_exception('no tools') }}{% endif %}"
-    said = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-    tools = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}]
-
-    turn = ChatTemplate.from_string(refusing + said).prepare([USER], tools=tools, tool_choice=choice)
-
-    assert turn.prompt.endswith("<user>Hi</><assistant>")
-    assert ("look_up" in turn.prompt) == (choice == "auto")
-
-
 """A template whose macro for parameters supports only single types."""
 
 
