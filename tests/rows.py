@@ -87,7 +87,7 @@ class Row:
     def turn(self) -> Turn:
         """The turn whose answer is the text."""
         base, grammar = FORMATS[self.name]
-        request = _request(json.dumps({key: self.data[key] for key in _REQUESTED if key in self.data}, sort_keys=True))
+        request = _request(json.dumps({key: self.data[key] for key in _REQUESTED if key in self.data}))
         format = _changed(self.name, json.dumps(self.data["with"], sort_keys=True)) if "with" in self.data else base
         return Turn(
             prompt=self.data.get("prompt", ""),

@@ -1,87 +1,31 @@
-"""Tests of an answer's grammar in each dialect: requests are enforced, and losses are reported."""
+"""An answer's grammar: reported losses, and triggers, which start a lazy grammar at a call, but never inside reasoning."""
 
 from __future__ import annotations
 
-import json
+import re
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from cases import cases
-from engines import converted_reader, gbnf, installed, lark, lark_reader, structural_tag
-from splitting import fed
+from engines import converted_reader, gbnf, installed, lark, structural_tag
+from rows import FORMATS, patched
 
 from unrender import GrammarError, Parser, Turn
 from unrender.errors import SchemaWarning
-from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.types import Request, Tool
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot
+from unrender.types import Request, Tool, Trigger
 
-CALLS = CallSyntax(
-    call_start="<call>",
-    call_end="</call>",
-    separator="\n",
-    function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
-)
-FORMAT = Format(
-    tools=CALLS,
-    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-    turn=TurnTexts(end="<end>", reasoning_to_content="\n", content_to_tools="\n", reasoning_to_tools="\n"),
-)
+FORMAT, _ = FORMATS["thoughts_and_calls"]
 TOOLS = tuple(
     Tool(name=name, parameters={"properties": {"n": {"type": "integer", "maximum": 9}}, "required": ["n"]})
     for name in "fg"
 )
 F = '<call>{"name": "f", "arguments": {"n": 1}}</call>'
-G = F.replace('"f"', '"g"')
-INDENTED = F.replace('{"n": 1}', json.dumps({"n": 1}, indent=4))
-ONE = {"properties": {"a": {"const": 1}}, "required": ["a"]}
-
-pytestmark = [pytest.mark.engine, pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")]
 
 
 def turn_of(format=FORMAT, prefill="", tools=TOOLS, **request):
     return Turn(prompt="", format=format, prefill=prefill, request=Request(tools=tools, **request))
-
-
-def accepted(texts, prefill="", **request):
-    accepts = lark_reader(turn_of(prefill=prefill, **request).constraint("llguidance").grammar)
-    return [text for text in texts if accepts(text)]
-
-
-@pytest.mark.parametrize(
-    ("request_", "right", "wrong"),
-    [
-        ({}, ["Hi", F, f"Hi\n{F}", f"{F}\n{G}", "<think>a</think>\nHi", f"<think>a</think>\n{G}", INDENTED], []),
-        ({}, [], [F.replace('"f"', '"h"'), F.replace('"n": 1', ""), F.replace("1", "10"), F.replace("1", '"1"')]),
-        ({"tool_choice": "none"}, ["Hi"], [f"<think>a</think>{F}"]),
-        ({"tool_choice": "required"}, [F, f"{G}\n{F}", f"<think>a</think>\n{F}"], ["Hi", ""]),
-        ({"tool_choice": "named", "named_tool": "g"}, [G], [F]),
-        ({"parallel_tool_calls": False}, [F], [f"{F}\n{G}"]),
-        ({"response_schema": ONE}, ['{"a": 1}', '<think>free { text</think>\n{"a": 1}'], ["Hi", '{"a": 2}']),
-    ],
-    ids=["auto", "wrong arguments", "none", "required", "named", "one at a time", "a response schema"],
-)
-def test_a_request_is_enforced(request_, right, wrong):
-    """The grammar enforces the parts of the answer, the called tools and their arguments. The text of reasoning is free."""
-    assert accepted([*right, *wrong], **request_) == right
-
-
-def test_an_answer_in_json_may_be_a_call_instead():
-    """With tools and a response schema, an answer is either JSON or calls, without other text."""
-    texts = ['{"a": 1}', F, f"{F}\n{G}", f"<think>a</think>\n{G}", '{"a": 1}\n' + F, f"Hi\n{F}", f'{F}\n{{"a": 1}}']
-
-    assert accepted(texts, response_schema=ONE) == texts[:4]
-    assert accepted(texts, response_schema=ONE, tool_choice="none") == texts[:1]
-    assert accepted(texts, response_schema=ONE, tool_choice="required") == texts[1:4]
-    for text in texts[:4]:
-        parser = Parser(FORMAT, Request(tools=TOOLS, response_schema=ONE), strict=True)
-        fed(parser, [text])
-        assert bool(parser.message.content) == text.startswith("{")
-
-
-@cases
-def test_generation_starts_where_the_prompt_ends(prefill, texts):
-    """The grammar continues the prefill: open reasoning must be closed, and prefilled content goes on."""
-    assert accepted(["<think>again</think>\nHi", *texts], prefill) == texts
 
 
 @pytest.mark.parametrize(
@@ -136,6 +80,8 @@ def test_long_texts_are_not_counted():
         turn_of(tools=(tool,)).constraint("llama.cpp")
 
 
+@pytest.mark.engine
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 def test_lazy_gbnf_serves_from_the_first_marker_too():
     """A lazy grammar also accepts text that begins at a trigger, even if reasoning was open."""
     lazy = turn_of(prefill="<think>")
@@ -147,39 +93,80 @@ def test_lazy_gbnf_serves_from_the_first_marker_too():
     assert not converted_reader(eager.constraint("llama.cpp").grammar)(F)
 
 
-@pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
-def test_a_prompt_may_close_reasoning_in_its_own_way(block):
-    """A prompt may write an empty reasoning block in any way. The answer continues after it, with or without the joint."""
-    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
-    answer = Turn(
-        prompt="",
-        format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning),
-        request=Request(),
-        prefill=block,
-    )
-
-    accepts = lark_reader(answer.constraint("llguidance").grammar)
-
-    assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
+CALLS = CallSyntax(call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
+PLAIN = Format(tools=CALLS)
+THINKING = replace(PLAIN, reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"))
+REQUEST = Request(tools=(Tool(name="f"),))
 
 
-@pytest.mark.parametrize("order", ["nzot", "notz", "no", "zt", "z", ""])
-def test_arguments_may_stand_in_both_orders(order):
-    """Optional arguments are accepted in the schema's order and in sorted order, whatever their types."""
-    written = {"n": 'n="a"', "z": 'z="b"', "o": "o=true", "t": 't=["x"]'}
-    properties = {
-        "n": {"type": "string"},
-        "z": {"type": "string"},
-        "o": {"type": "boolean"},
-        "t": {"type": "array", "items": {"type": "string"}},
-    }
-    code = CallSyntax(
-        section_start="<calls>",
-        section_end="</calls>",
-        function=(Slot.NAME, "(", Slot.ARGUMENTS, ")"),
-        arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
-    )
-    tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
-    accepts = lark_reader(turn_of(Format(tools=code), tools=tools).constraint("llguidance").grammar)
+def triggers_of(format: Format, request: Request, prefill: str = "") -> tuple[Trigger, ...]:
+    return Turn(prompt="", format=format, request=request, prefill=prefill).constraint("llama.cpp").triggers
 
-    assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")
+
+def fires(format: Format, output: str, prefill: str = "") -> str | None:
+    """Return the start of the call that the trigger matches in the output, or None if it doesn't match."""
+    (trigger,) = triggers_of(format, REQUEST, prefill)
+    if trigger.kind == "word":
+        return trigger.value if trigger.value in output else None
+    found = re.search(trigger.value, output)
+    return found.group(1) if found else None
+
+
+def test_a_marker_that_stands_nowhere_else_is_a_word():
+    """Without reasoning, the marker alone is the trigger."""
+    assert triggers_of(PLAIN, REQUEST) == (Trigger("word", "<call>"),)
+
+
+@cases
+def test_a_marker_inside_reasoning_does_not_fire(output, prefill, expected, format):
+    """Only a call outside of reasoning triggers the grammar, whether the model or the prompt opened the reasoning.
+
+    A bracket, JSON or a text that starts all parts begins a call only if a tool's name follows.
+    """
+    assert fires(Format.from_dict(patched(THINKING.to_dict(), format)), output, prefill) == expected
+
+
+def test_the_grammar_starts_after_the_reasoning():
+    """The first group is the actual call, not one that reasoning mentions."""
+    (trigger,) = triggers_of(THINKING, REQUEST, "<think>\n")
+    output = "no <call> yet\n</think><call>"
+
+    found = re.search(trigger.value, output)
+
+    assert found is not None
+    assert found.start(1) == output.rindex("<call>")
+
+
+def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
+    """If the prompt ends in the marker, the trigger is the name of a tool."""
+    marked = Format(tools=replace(CALLS, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)))
+    first, other = triggers_of(marked, REQUEST, ">>>")
+
+    assert re.search(first.value, "f\n{").group(1) == "f\n"
+    assert re.search(first.value, "all\nf\n") is None
+    assert re.search(other.value, "all\nhi>>>f\n").group(1) == ">>>f\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        replace(REQUEST, tool_choice="required"),
+        replace(REQUEST, tool_choice="named", named_tool="f"),
+        replace(REQUEST, tool_choice="none"),
+        replace(REQUEST, response_schema={}),
+        Request(),
+    ],
+)
+def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
+    """If a call is required or impossible, or the answer has a schema, the grammar applies from the start."""
+    assert triggers_of(PLAIN, request_) == ()
+
+
+@pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
+@pytest.mark.parametrize("after", ["", "[", "[\n"])
+def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
+    """Text after the token doesn't delay the trigger, not even a misspelt name."""
+    calls = replace(CALLS, section_start=token + after, call_start="")
+
+    assert triggers_of(Format(tools=calls), REQUEST) == (Trigger("word", token),)
+    assert fires(replace(THINKING, tools=calls), f"<think>\nno {token}\n</think>Hi{token}x") == token
