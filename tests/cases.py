@@ -1,8 +1,12 @@
-"""Test cases in `cases.jsonl` files: `test` is the test's name without `test_`, other fields are its arguments."""
+"""Test cases in `cases.jsonl` files: `test` is the test's name without `test_`, other fields are its arguments.
+
+A reason in `why` is the name of a case. Only tests that have this parameter get it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +21,10 @@ def cases(test: Test) -> Test:
     """Run a test once for each of its rows, which all have the same fields."""
     rows = case_rows(Path(test.__code__.co_filename).with_name("cases.jsonl"))
     own = [{key: value for key, value in row.items() if key != "test"} for row in rows if _names(row, test)]
-    keys = list(own[0])
+    keys = [key for key in own[0] if key != "why" or "why" in signature(test).parameters]
     values = [[row[key] for key in keys] for row in own]
-    return pytest.mark.parametrize(keys, values, ids=[str(row[0])[:40] or "empty" for row in values])(test)
+    names = [str(row.get("why", row[keys[0]]))[:40] or "empty" for row in own]
+    return pytest.mark.parametrize(keys, values, ids=names)(test)
 
 
 def thinned(step: int) -> pytest.MarkDecorator:

@@ -7,22 +7,12 @@ import json
 from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
-import pytest
+from cases import cases
 
 from unrender.version import install_command
 
-ORIGINS = {
-    "index": (None, "pip install 'unrender[cli]'"),
-    "wheel": (
-        {"url": "file:///tmp/unrender-1-py3-none-any.whl", "archive_info": {}},
-        "pip install 'unrender[cli] @ file:///tmp/unrender-1-py3-none-any.whl'",
-    ),
-    "checkout": ({"url": "file:///my%20code/unrender", "dir_info": {}}, "pip install '/my code/unrender[cli]'"),
-    "editable": ({"url": "file:///code", "dir_info": {"editable": True}}, "pip install -e '/code[cli]'"),
-}
 
-
-@pytest.mark.parametrize(("origin", "command"), ORIGINS.values(), ids=ORIGINS)
+@cases
 def test_the_command_fits_the_installation(monkeypatch, origin, command):
     """The command differs for a checkout, a wheel and an index."""
     read = SimpleNamespace(read_text=lambda _name: origin and json.dumps(origin))

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from cases import cases
 
 from unrender import ChatTemplate, Parser
 
 MESSAGES = "{% for m in messages %}<{{ m.role }}>{{ before if m.role == 'assistant' }}{{ m.content }}<end>{% endfor %}"
 TOOL = {"name": "now"}
-PROMPTS = {
-    "one character": ("<assistant>:", " ", ":"),
-    "words": ("<assistant>Sure, ", "\n", "Sure, "),
-    "other layout": ("<assistant>: ", "\n", ": "),
-}
 
 
-@pytest.mark.parametrize(("prompt", "before", "begun"), PROMPTS.values(), ids=PROMPTS)
+@cases
 @pytest.mark.parametrize("tools", [None, [TOOL]])
 def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
     """If prompt and history differ, the prompt's text is a header. Grammars can be written, and samples are parsed without errors."""

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from cases import cases
 from rendering_rows import template_of
 
 from unrender import ChatTemplate, Limits, analysis
@@ -123,15 +124,7 @@ def test_the_cache_can_be_switched_off(folder, monkeypatch):
     assert stored.cache_folder() is None
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({"XDG_CACHE_HOME": "/xdg"}, "/xdg/unrender"),
-        ({"XDG_CACHE_HOME": "relative"}, "/home/me/.cache/unrender"),
-        ({}, "/home/me/.cache/unrender"),
-        ({stored.CACHE_VARIABLE: "~/kept"}, "/home/me/kept"),
-    ],
-)
+@cases
 def test_the_folder_is_the_users(monkeypatch, variables, expected):
     """Without our variable, the folder follows the XDG specification, which ignores relative paths. `~` is the user's home."""
     for name in (stored.CACHE_VARIABLE, "XDG_CACHE_HOME"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import cases
 from properties.families import FAMILIES, REQUEST, Family
 
 from unrender import Parser
@@ -57,26 +58,7 @@ def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Fami
     assert read(family, before + CALLS[family], 1)[1] == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Let me look.\nCALL\nI wait for the result.",
-        "Let me look...\nCALL\n...and wait.",
-        "Plan:\n- look\n- act\n\nCALL\nI wait for the result.",
-        "# Plan\n\nLook.\n\n---\n\nCALL\nI wait for the result.",
-        "I call it:\nCALL\nI wait for the result.",
-        "Sure: CALL\nI wait for the result.",
-        "I look at it. CALL\nI look forward to it.",
-        "Step 1: think\nStep 2: CALL\nThen I wait.",
-        "**Step 1:** think\n**Step 2:** CALL\nThen I wait.",
-        "Thought: hm\nAction: CALL\nObservation: none",
-        "[log] done\n\nCALL\nI wait for the result.",
-        "Tool call: CALL\nTool call: CALL\nDone.",
-        "Call:\nCALL\nCall:\nCALL",
-        "The log:\n[log] CALL",
-        "Ann> CALL",
-    ],
-)
+@cases
 @pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
 def test_a_call_between_texts_is_a_call(text: str, family: Family) -> None:
     """Unrelated lines before and after a call don't quote it, and neither does a line with the same words before another call."""

@@ -49,20 +49,7 @@ def test_a_conversation_takes_the_shape_that_the_row_says():
         assert str(row) == before
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{% for x in range(200) %}{% endfor %}",
-        "{% for x in range(200) if false %}{% endfor %}",
-        "{{ range(200) | map('string') | join }}",
-        "{{ range(200) | select('number') | list }}",
-        "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(40) }}",
-        "{{ f(*range(200)) }}",
-        "{{ 1 }}" * 200,
-        "{{ a[0] }}" * 200,
-        "{{ range(200) | list | tojson(indent=1) }}",
-    ],
-)
+@cases
 def test_rounds_are_counted(source):
     """Each round, call, output and stream item is a step."""
     row = {"source": source, "with": {"f": lambda *args: len(args), "a": "x"}}

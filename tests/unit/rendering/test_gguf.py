@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
+from cases import cases
 
 from unrender import TemplateError
 from unrender.rendering import loading
@@ -39,23 +40,8 @@ def read(tmp_path):
     return reading
 
 
-NUMBERS = [
-    (UINT8, "B", 200),
-    (INT8, "b", -3),
-    (UINT16, "H", 60_000),
-    (INT16, "h", -30_000),
-    (UINT32, "I", 4_000_000_000),
-    (INT32, "i", -2_000_000_000),
-    (FLOAT32, "f", 0.5),
-    (BOOL, "?", True),
-    (UINT64, "Q", 2**63),
-    (INT64, "q", -(2**62)),
-    (FLOAT64, "d", 0.1),
-]
-
-
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(("kind", "code", "value"), NUMBERS)
+@cases
 def test_numbers(read, kind, code, value, order):
     """Each kind of number is read in either byte order, and the next pair is found."""
     number = struct.pack(order + code, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from cases import cases
 
 from unrender import ChatTemplate
 from unrender.verify.hostile import TEXT_KINDS, forgeries, kinds_with
@@ -36,14 +36,7 @@ def test_a_template_may_escape_markers():
     assert "user message" not in kinds_with(ChatTemplate.from_string(escaped), "x<|end|>y")
 
 
-@pytest.mark.parametrize(
-    ("source", "kinds"),
-    [
-        ("{% for m in messages %}{{ m.role | upper }}: {{ m.content }}\n{% endfor %}ASSISTANT: ", ALL),
-        ("{% for m in messages %}{{ m.content }}\n{% endfor %}", []),
-        ("{{ raise_exception('no') }}", []),
-    ],
-)
+@cases
 def test_words_are_forged_in_text_but_not_in_ids(source, kinds):
     """Words such as `USER:` have other ids in a message. Without markers, or if the template rejects the conversation, nothing is forged."""
     assert forged(source) == (kinds, [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -60,23 +59,7 @@ def test_same_seed_same_report():
     assert verify(template, samples=2, seed=5) == verify(template, samples=2, seed=5)
 
 
-@pytest.mark.parametrize(
-    ("expected", "found", "lines"),
-    [
-        (
-            *(
-                json.dumps({"content": "x", "tool_calls": [{"id": id, "function": {"name": name, "arguments": "{}"}}]})
-                for id, name in (("a", "f"), ("b", "g"))
-            ),
-            ['- tool_calls: [{"name": "f", "arguments": "{}"}]', '+ tool_calls: [{"name": "g", "arguments": "{}"}]'],
-        ),
-        (
-            *("a" * 100 + middle + "b" * 100 for middle in ("X", "YY")),
-            [f"- …'{'a' * 30}X{'b' * 30}'…", f"+ …'{'a' * 30}YY{'b' * 30}'…"],
-        ),
-    ],
-    ids=["messages", "texts"],
-)
+@cases
 def test_a_difference_has_only_what_differs(expected, found, lines):
     """Generated ids are ignored. Long texts are shortened to the first difference."""
     assert [*diff(Counterexample(answer="", expected=expected, found=found, chunking="whole"))] == lines
