@@ -1,26 +1,23 @@
-"""Tests of the tree of an answer for small formats, in a notation of one line.
+"""The tree of an answer for small formats, in a notation of one line, and answers written as text.
 
-The formats are in `tests/corpus/grammars.jsonl`. `'x'` is a literal, `text[a b]` free text without a or b, and `[x]` optional.
-The parsed parts have one line each.
+The formats are in `tests/corpus/grammars.jsonl`. `'x'` is a literal, `text[a b]` free text without a or b, and `[x]` optional. The parsed
+parts have one line each.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from answers import said_in
+from cases import cases
+from properties.families import COUNTED, FAMILIES, REQUEST, TAGGED, Family
 from recipes import ANALYSIS, rows_of
 
 from unrender.answer import Calls, ContentPart, ReasoningPart
-from unrender.answer.build import answer_of
-from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
-from unrender.nodes import (
-    Choice,
-    JsonValue,
-    Literal,
-    Optional,
-    Sequence,
-    Tag,
-    Until,
-)
+from unrender.answer.build import answer_of, names_matter, offered
+from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
+from unrender.nodes import Choice, JsonValue, Literal, Optional, Sequence, Tag, Until, walk
 from unrender.parser.prompt_tail import begun_text
 from unrender.types import Request, Tool
 
@@ -122,3 +119,61 @@ def test_layout_at_both_ends():
 
     assert (layout.lead, layout.trail, layout.cleans) == ("\n", "\n\n", True)
     assert (plain.lead, plain.trail, plain.cleans) == ("", "", False)
+
+
+def calls_in(format: Format, request: Request) -> list[Calls]:
+    """Return the allowed calls among the parsed parts and in the grammar."""
+    answer = answer_of(format, request)
+    return [node for node in (*answer.parts, *walk(answer.written)) if isinstance(node, Calls) and not node.forbidden]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
+    """With tools, calls are allowed. Without tools, or with `tool_choice="none"`, they aren't."""
+    format = family.format
+
+    assert calls_in(format, REQUEST)
+    assert calls_in(format, Request()) == []
+    assert calls_in(format, Request(tools=REQUEST.tools, tool_choice="none")) == []
+
+
+def test_a_named_tool_is_the_only_one_offered() -> None:
+    """A named tool is the only one offered. If the tools are unknown, they stay unknown."""
+    named = Request(tools=REQUEST.tools, tool_choice="named", named_tool="now")
+
+    assert [tool.name for tool in offered(named) or ()] == ["now"]
+    assert offered(Request(tools=None)) is None
+    assert offered(Request(tools=None, tool_choice="named", named_tool="now")) is None
+
+
+def test_names_matter_where_a_line_begins_a_call() -> None:
+    """Tool names matter if a call is a line without a marker, and its arguments are one object."""
+    bare = CallSyntax(function=(Slot.NAME, ":", Slot.ARGUMENTS))
+    marked = replace(bare, call_start="<c>", call_end="</c>")
+    values = Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")
+    tagged = replace(bare, arguments=values)
+    lines, words = TurnTexts(content_to_tools="\n"), TurnTexts(content_to_tools=" ")
+
+    assert names_matter(Format(tools=bare, turn=lines))
+    assert names_matter(Format(tools=marked, tolerated=(bare,), turn=lines))
+    assert not any(names_matter(Format(tools=syntax, turn=lines)) for syntax in (marked, tagged, CallSyntax()))
+    assert not names_matter(Format(tools=bare, turn=words))
+
+
+def test_the_literals_that_begin_calls() -> None:
+    """The outermost opener comes first: section, call, function."""
+    assert COUNTED.format.tools.openers[:2] == ["<|calls_begin|>", "<|call_begin|>"]
+    assert TAGGED.format.tools.openers == ["<tool_call>\n", "<function="]
+
+
+@cases
+def test_an_answer_is_written(why, format, said, text):
+    """The text between two parts is written before each part, and calls and values are written in the format's syntax."""
+    assert said_in(Format.from_dict({"version": 1, **format}), **said) == text
+
+
+def test_a_tuple_is_a_list():
+    """A tuple in arguments is written as a list."""
+    listed = Format(tools=CallSyntax(function=("<f>", Slot.NAME, ":", Slot.ARGUMENTS), arguments=Arguments()))
+
+    assert said_in(listed, calls=[("f", {"a": (1, (2,))}, "")]) == '<f>f:{"a": [1, [2]]}'

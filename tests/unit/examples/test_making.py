@@ -1,4 +1,4 @@
-"""Tests of example answers, which call the requested tools and then give an answer."""
+"""Example answers, and their values."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from serving import template as served_template
 
 from unrender import ChatTemplate
 from unrender.examples import example_answer
+from unrender.examples.values import example_value
+from unrender.grammar import conforms
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 FAMILIES = sorted(path.name for path in TEMPLATES.glob("*.jinja"))
@@ -110,3 +112,15 @@ def test_every_family_of_formats(name):
         called = asked("The weather in Rome for 5 days?", template=template, tools=TOOLS)
         assert calls(called) == [("get_weather", {"city": "Rome", "days": 5})]
         assert not called.content.strip()
+
+
+@cases
+def test_an_example(schema, question, value):
+    """Values come from the schema first, then from the question, then from the property's name."""
+    assert example_value(schema, question=question) == value
+
+
+@cases
+def test_what_cannot_be_guessed_is_drawn(schema):
+    """Every value is one that the schema allows."""
+    assert conforms(example_value(schema), schema)

@@ -1,18 +1,24 @@
-"""Tests of Format as plain data: saving, loading, and access by field names."""
+"""Formats as data: saved, declared, compared and drawn."""
 
 from __future__ import annotations
 
 import copy
 import json
 import re
-from dataclasses import asdict, fields
+from collections.abc import Iterator
+from dataclasses import asdict, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import said_in
 from cases import cases
-from properties.families import FAMILIES, TAG_AND_JSON, Family
+from properties.families import FAMILIES, TAG_AND_JSON, THINK, Family
+from splitting import fed
+from vendor import vendor_templates
 
+from unrender import ChatTemplate, Message, Parser
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format import (
     FORMAT_VERSION,
@@ -22,9 +28,17 @@ from unrender.format import (
     Content,
     Format,
     Reasoning,
+    ReasoningMode,
+    Slot,
     Spelling,
+    ToolMode,
     TurnTexts,
 )
+from unrender.format.data import differences
+from unrender.format.declared import Declared, Signs, declared_formats
+from unrender.format.picture import pictures
+from unrender.types import Request, Tool
+from unrender.verify import Verdict, verify_format
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -129,3 +143,219 @@ def test_version_1_is_checked_as_version_2_is(data: dict[str, Any]) -> None:
     """Data that isn't a format is an error that names the place."""
     with pytest.raises(FormatError, match="expected"):
         Format.from_dict({"version": 1} | data)
+
+
+@pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
+def test_a_declared_format_says_why(declared: Declared) -> None:
+    """A declared format has a reason, and survives a round trip through JSON."""
+    assert declared.why.endswith(".")
+    assert Format.from_json(declared.format.to_json()) == declared.format
+
+
+@pytest.mark.few(9)
+@pytest.mark.slow
+@pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
+def test_what_a_declared_format_generates_is_read(declared: Declared) -> None:
+    """Every answer that the format's grammars allow is parsed correctly."""
+    verdicts = {finding.capability: finding.verdict for finding in verify_format(declared.format).findings}
+
+    assert verdicts["generated answers"] is Verdict.PASSED
+
+
+def test_names_are_unique() -> None:
+    """Names of declared formats are unique."""
+    names = [declared.name for declared in declared_formats()]
+
+    assert len(set(names)) == len(names)
+
+
+def test_a_format_is_found_by_name() -> None:
+    """An unknown name is an error that lists the known ones."""
+    assert Format.named("none") == Format(undeclared_reasoning=False)
+    with pytest.raises(FormatError, match="expected one of .*'none'.*, found 'nope'"):
+        Format.named("nope")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"), [("a b", True), ("a c", True), ("a", False), ("b", False), ("a b x", False)]
+)
+def test_evidence_is_what_the_source_has_and_has_not(source: str, found: bool) -> None:
+    """Evidence requires all of some texts, any of others, and none of the rest."""
+    assert Signs(all=("a",), any=("b", "c"), none=("x",)).found_in(source) is found
+
+
+PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type": "boolean"}}
+
+
+def _tool(name: str, properties: dict[str, Any]) -> Tool:
+    return Tool(name=name, parameters={"type": "object", "properties": properties})
+
+
+REQUEST = Request(tools=(_tool("get_weather", PROPERTIES), _tool("ping", {})))
+Called = tuple[str, dict[str, Any], str]
+PARIS: Called = ("get_weather", {"city": "Paris", "days": 3}, "call00001")
+ROME: Called = ("get_weather", {"city": "Città di Roma", "on": False}, "call00002")
+SHAPES: dict[str, tuple[str, str, tuple[Called, ...]]] = {
+    "a call": ("", "", (PARIS,)),
+    "no arguments": ("", "", (("ping", {}, "call00001"),)),
+    "two calls": ("", "", (PARIS, ROME)),
+    "after content": ("Let me look.", "", (PARIS,)),
+    "after reasoning": ("", "Weather.\n\n1. a < b", (PARIS,)),
+    "content after reasoning": ("It rains.", "Weather.", ()),
+}
+
+
+def syntaxes() -> Iterator[tuple[str, Format]]:
+    """Yield each declared format once per call syntax, with that syntax as its own."""
+    for declared in declared_formats():
+        found = declared.format
+        own = [found.tools] if found.tools.mode is not ToolMode.NONE else []
+        for at, tools in enumerate((*own, *found.tolerated)):
+            yield f"{declared.name} {at}", _written_in(found, tools)
+
+
+def _written_in(format: Format, tools: CallSyntax) -> Format:
+    return replace(format, tools=tools, tolerated=tuple(other for other in format.tolerated if other != tools))
+
+
+SYNTAXES = dict(syntaxes())
+
+
+def read(format: Format, chunks: list[str]) -> Message:
+    parser = Parser(format, REQUEST)
+    fed(parser, chunks)
+    return parser.message
+
+
+@pytest.mark.few(120)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", SYNTAXES)
+def test_what_a_declared_format_writes_is_read(name: str, shape: str) -> None:
+    """An answer in the format is parsed correctly, as a whole and character by character."""
+    format, (content, reasoning, calls) = SYNTAXES[name], SHAPES[shape]
+    calls = calls if format.tools.parallel else calls[:1]
+    if reasoning and not format.reasoning.end:
+        pytest.skip("the format declares no reasoning")
+    text = said_in(format, content=content, reasoning=reasoning, calls=calls)
+
+    for chunks in ([text], list(text)):
+        message = read(format, chunks)
+        found = [(call.name, json.loads(call.arguments_json), call.status) for call in message.tool_calls]
+
+        assert found == [(name, values, "complete") for name, values, _ in calls], text
+        assert (message.content.strip(), message.reasoning.strip()) == (content, reasoning), text
+        if Slot.ID in format.tools.function:
+            assert [call.id for call in message.tool_calls] == [id for *_, id in calls]
+
+
+CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
+FORMAT = Format(
+    turn=TurnTexts(end="<|end|>"),
+    tools=CallSyntax(function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")),
+    tolerated=(CallSyntax(function=CALL),),
+)
+
+
+def test_equal_formats_do_not_differ() -> None:
+    """A format and its copy have no differences."""
+    assert differences(FORMAT, Format.from_json(FORMAT.to_json())) == ()
+
+
+def test_a_difference_is_named_by_the_smallest_part() -> None:
+    """A difference is named by its path, with both values."""
+    other = replace(FORMAT, turn=TurnTexts(end="<|stop|>"), reasoning=THINK)
+
+    found = [(it.path, it.before, it.after) for it in differences(FORMAT, other)]
+
+    assert found == [
+        ("turn.end", "<|end|>", "<|stop|>"),
+        ("reasoning.mode", "none", "tag_based"),
+        ("reasoning.start", "", THINK.start),
+        ("reasoning.end", "", THINK.end),
+    ]
+
+
+def test_a_skeleton_is_compared_whole() -> None:
+    """A skeleton is compared as one text, in which slots are marked."""
+    other = replace(FORMAT, tools=replace(FORMAT.tools, function=("<f>", Slot.NAME, "|", Slot.ARGUMENTS, "</f>")))
+
+    (found,) = differences(FORMAT, other)
+
+    assert (found.path, found.after) == ("tools.function", "<f>«name»|«arguments»</f>")
+
+
+def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
+    """A syntax that only one format has is shown completely. Of a changed syntax, only the changes are shown."""
+    more = replace(FORMAT, tolerated=(*FORMAT.tolerated, CallSyntax(call_start="<x>", function=CALL)))
+    changed = replace(FORMAT, tolerated=(replace(FORMAT.tolerated[0], call_start="<y>"),))
+
+    (added,), (edited,) = differences(FORMAT, more), differences(FORMAT, changed)
+
+    assert (added.path, added.before, added.after) == (
+        "tolerated[1]",
+        None,
+        {
+            "call_start": "<x>",
+            "function": "«name»>«arguments»",
+        },
+    )
+    assert (edited.path, edited.before, edited.after) == ("tolerated[0].call_start", "", "<y>")
+
+
+def test_values_are_plain_data() -> None:
+    """Values are those of the Format's JSON, and nested parts have their path."""
+    codec = replace(FORMAT.tools.arguments, codec=Codec(ascii_only=True))
+    other = replace(FORMAT, tools=replace(FORMAT.tools, arguments=codec))
+
+    (found,) = differences(FORMAT, other)
+
+    assert (found.path, type(found.after), str(found)) == (
+        "tools.arguments.codec.ascii_only",
+        bool,
+        "tools.arguments.codec.ascii_only\n  - False\n  + True",
+    )
+
+
+PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
+
+
+def test_an_answer_is_its_markers_and_slots_in_order():
+    """Empty markers are left out, and each piece names its field."""
+    made = Format(
+        turn=TurnTexts(end="<end>", reasoning_to_content="\n"),
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
+    )
+    (row,) = pictures(made)
+
+    assert [(piece.text, piece.role, piece.field) for piece in row] == [
+        ("<r>", "marker", "reasoning.start"),
+        ("reasoning", "reasoning", "reasoning"),
+        ("</r>", "marker", "reasoning.end"),
+        ("\n", "marker", "turn.reasoning_to_content"),
+        ("content", "content", "content"),
+        ("<end>", "marker", "turn.end"),
+    ]
+
+
+def test_calls_end_as_they_were_seen_to_end():
+    """If a turn ends differently after calls, so does the picture of a call."""
+    source = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}"
+        "{{ c.function.arguments | tojson }}</call>{% endfor %}{{ '<wait>' if m.tool_calls else '<end>' }}{% endfor %}"
+    )
+    template = ChatTemplate.from_string(source, cache=False)
+    (row,) = template.analysis._pictures()
+
+    assert (row[-1].text, row[-1].field) == ("<wait>", "turn.ends")
+
+
+@pytest.mark.parametrize("path", PATHS[::6], ids=lambda path: path.stem)
+def test_every_part_names_a_field_of_the_format(path):
+    """For any template, the fields in a picture exist and contain the marker."""
+    template = ChatTemplate.from_file(path)
+    rows = template.analysis._pictures()
+
+    assert rows
+    for piece in (piece for row in rows for piece in row if piece.role == "marker"):
+        held = attrgetter(piece.field)(template.format)
+        assert piece.text in (held if isinstance(held, tuple) else (held,))

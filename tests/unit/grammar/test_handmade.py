@@ -1,4 +1,4 @@
-"""Tests of handmade grammars that are expanded for the tools of a request."""
+"""Handmade grammars: expanded for the tools of a request, and the beginnings of their texts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lines import grammar_lines
 from recipes import ANALYSIS, rows_of
-from remainders import turn_of
+from remainders import grammar_of, turn_of
 
-from unrender import GrammarError, Malformed, Message, Parser
+from unrender import GrammarError, Malformed, Message, Parser, nodes
 from unrender import grammar as c
 from unrender.dialects.sample import drawer
 from unrender.format import Format, TurnTexts
@@ -26,6 +26,18 @@ from unrender.grammar.handmade import (
     literals_of,
     stopped_at,
     written_for,
+)
+from unrender.grammar.starts import (
+    ANY_START,
+    LAST,
+    NOTHING,
+    Start,
+    class_of,
+    merged_ranges,
+    other_characters,
+    ranges_of,
+    start_of,
+    starts_of,
 )
 from unrender.types import Request, Tool
 
@@ -118,7 +130,7 @@ def value_entry(value, **rules):
     return one(c.sequence(NAME, c.zero_or_more(c.argument("k", ":", value), ",")), **rules)
 
 
-def grammar_of(row):
+def made_of(row):
     """Return the grammar of a row, which is written with combinators and may refer to `RULES`."""
     made = eval(row["grammar"], {**vars(c), **globals()})
     return made if isinstance(made, Grammar) else Grammar(made, RULES)
@@ -136,9 +148,9 @@ def test_calls_are_written_out_for_each_tool(row):
     """A call has a tool's name and arguments that follow its schema. Rules of calls are copied for each tool."""
     if row.get("error"):
         with pytest.raises(GrammarError, match=row["error"]):
-            written_for(grammar_of(row), requested(row))
+            written_for(made_of(row), requested(row))
         return
-    found, losses = written_for(grammar_of(row), requested(row))
+    found, losses = written_for(made_of(row), requested(row))
     assert grammar_lines(found) == row.get("written", grammar_lines(found))
     assert list(map(str, losses)) == row.get("lost", [])
 
@@ -154,7 +166,7 @@ def counted_lines(node, count):
 @pytest.mark.parametrize("row", [row for row in ROWS if "counted" in row], ids=lambda row: row["grammar"])
 def test_each_node_is_written_for_each_count(row):
     """Nodes that can no longer match are removed. With `CallCount.ANY`, the grammar is unchanged."""
-    grammar = grammar_of(row)
+    grammar = made_of(row)
 
     assert [counted_lines(grammar.root, count) for count in COUNTS] == row["counted"]
     assert counted(grammar, CallCount.ANY) is grammar
@@ -245,3 +257,85 @@ def test_a_request_asks_for_no_more_than_the_grammar_says(given, message):
     check_request(Request())
     with pytest.raises(GrammarError, match=message):
         check_request(Request(**given))
+
+
+KNOWN = {
+    "word": Start(ranges=((97, 99),)),
+    "maybe": Start(ranges=((120, 120),), empty=True, rules=frozenset({"word"})),
+}
+STARTS = [row for row in rows_of(ANALYSIS.with_name("handmade.jsonl")) if "starts" in row]
+
+
+def line(start: Start) -> str:
+    """Return a start on one line."""
+    pairs = ((chr(low), chr(high)) for low, high in start.ranges)
+    inside = "any" if start.ranges == ANY_START.ranges else "".join(a if a == b else f"{a}-{b}" for a, b in pairs)
+    rules = f" by {' '.join(sorted(start.rules))}" if start.rules else ""
+    return f"[{inside}]{' or nothing' if start.empty else ''}{rules}"
+
+
+@pytest.mark.parametrize("row", STARTS, ids=lambda row: row["grammar"])
+def test_each_node_starts_in_its_way(row: dict[str, str]) -> None:
+    """A part counts if all parts before it may be empty. Rules count if they are entered before any character."""
+    node = eval(row["grammar"], {**vars(c), "nodes": nodes})
+
+    assert line(start_of(node, KNOWN)) == row["starts"]
+
+
+@pytest.mark.parametrize("node", [nodes.AnswerPart(), c.optional(nodes.AnswerPart())])
+def test_a_part_of_an_answer_has_no_start(node: nodes.Node) -> None:
+    """A part of an answer is built from a format, so it isn't allowed in this grammar."""
+    with pytest.raises(GrammarError, match="a part of a Format's answer is not allowed in this grammar"):
+        start_of(node, {})
+
+
+def test_rules_start_as_what_they_refer_to() -> None:
+    """The order of the definitions doesn't matter."""
+    found = starts_of(
+        {"a": c.sequence(c.optional(c.ref("b")), "x"), "b": c.choice(c.ref("c"), "y"), "c": c.literal("z")}
+    )
+
+    assert {name: line(start) for name, start in found.items()} == {"a": "[x-z] by b c", "b": "[y-z] by c", "c": "[z]"}
+
+
+@cases
+def test_left_recursion_is_refused(rules: dict[str, str]) -> None:
+    """A rule may not enter itself in any way before it consumes a character."""
+    with pytest.raises(GrammarError, match=r"rule 'a' may enter itself before it .* character \(left recursion\)"):
+        starts_of(grammar_of(rules).rules)
+
+
+def test_a_recursion_that_takes_a_character_first_is_none() -> None:
+    """Nested brackets are allowed."""
+    assert line(starts_of({"a": c.sequence("(", c.optional(c.ref("a")), ")")})["a"]) == "[(]"
+
+
+@pytest.mark.parametrize(
+    ("start", "pattern"),
+    [
+        (Start(ranges=((97, 99), (120, 120))), "[\\U00000061-\\U00000063\\U00000078-\\U00000078]"),
+        (Start(ranges=((97, 99),), empty=True), None),
+        (Start(), "(?!)"),
+        (ANY_START, None),
+        (NOTHING, None),
+    ],
+)
+def test_the_next_character_is_matched_where_that_decides(start: Start, pattern: str | None) -> None:
+    """The pattern is None if the node may be empty or start with any character."""
+    found = start.pattern()
+
+    assert (found and found.pattern) == pattern
+
+
+def test_ranges_are_merged_and_turned_round() -> None:
+    """Adjacent and overlapping ranges are merged, and a class has the syntax of `re`."""
+    assert merged_ranges([]) == ()
+    assert merged_ranges([(5, 9), (1, 4), (20, 30)]) == ((1, 9), (20, 30))
+    assert merged_ranges([(1, 9), (3, 4)]) == ((1, 9),)
+    assert merged_ranges([(1, 3), (5, 6)]) == ((1, 3), (5, 6))
+    assert other_characters(()) == ((0, LAST),) == ((0, 0x10FFFF),)
+    assert other_characters(((0, LAST),)) == ()
+    assert other_characters(((0, 3), (5, 5))) == ((4, 4), (6, LAST))
+    assert ranges_of(nodes.Chars((("c", "e"), ("a", "b")))) == ((97, 101),)
+    assert ranges_of(nodes.Chars((("a", "a"),), negated=True)) == ((0, 96), (98, LAST))
+    assert class_of(((97, 98),)) == "[\\U00000061-\\U00000062]"

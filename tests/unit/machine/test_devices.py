@@ -58,8 +58,8 @@ def test_a_call_that_ends_the_answer_is_a_call(row: dict[str, Any], family: Fami
     assert read(family, before + CALLS[family], 1)[1] == 1
 
 
-@cases
 @pytest.mark.parametrize("family", CALLS, ids=lambda family: family.name)
+@cases
 def test_a_call_between_texts_is_a_call(text: str, family: Family) -> None:
     """Unrelated lines before and after a call don't quote it, and neither does a line with the same words before another call."""
     assert read(family, text.replace("CALL", CALLS[family]), 1)[1] == text.count("CALL")

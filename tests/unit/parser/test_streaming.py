@@ -1,4 +1,4 @@
-"""The parser as callers see it."""
+"""The parser as callers see it: chunks, expected texts, special tokens and quoted ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import pytest
 from cases import cases
 from properties.families import COUNTED, JSON_ENVELOPE, REQUEST, TAGGED
 from splitting import fed, merged
+from tables import table
 
 from unrender import (
+    ChatTemplate,
     ContentText,
     Event,
     GrammarError,
+    Malformed,
     MessageFinished,
     ParseError,
     Parser,
@@ -26,10 +29,10 @@ from unrender import (
 from unrender import grammar as c
 from unrender.errors import RequestError, StateError
 from unrender.format import Format
-from unrender.grammar import Grammar
+from unrender.grammar import Grammar, chars, content, until
 from unrender.parser.prompt_tail import read_prefill
 from unrender.testing import numbered_id
-from unrender.types import Request, Span
+from unrender.types import Request, Span, Tool
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
@@ -201,15 +204,15 @@ def test_text_that_is_held_back_is_not_lost() -> None:
     """A possible start of a marker waits for more text, also in copies and saved parsers, and is returned once."""
     waiting = Parser(JSON_ENVELOPE.format, REQUEST)
     assert [waiting.feed(text) for text in ("a", "<", "t", "h")] == [[ContentText("a")], [], [], []]
-    for rest, content in ((" b", "a < b"), ("think", "a <think"), ("", "a <")):
+    for rest, whole in ((" b", "a < b"), ("think", "a <think"), ("", "a <")):
         parser = Parser(JSON_ENVELOPE.format, REQUEST)
         assert parser.feed("a") == [ContentText("a")]
         assert parser.feed(" <") == [ContentText(" ")]
         for one in (parser.copy(), moved(parser), parser, parser.copy()):
             said = [*one.feed(rest), *one.finish()] if one is not parser else one.feed("")
             if one is not parser:
-                assert "".join(event.text for event in said if isinstance(event, ContentText)) == content[2:]
-                assert one.message.content == content
+                assert "".join(event.text for event in said if isinstance(event, ContentText)) == whole[2:]
+                assert one.message.content == whole
 
 
 def test_the_last_text_may_come_with_the_end() -> None:
@@ -289,3 +292,162 @@ def test_a_strict_parser_that_has_raised_cannot_be_restored() -> None:
 
     with pytest.raises(StateError, match=r"state\.fed: expected text that the parser accepts: "):
         moved(parser)
+
+
+JSON_TAGS = "tests/templates/json-tags.jinja"
+ZONED = Request(tools=(Tool(name="now", parameters={"properties": {"zone": {"type": "string"}}}),))
+
+
+def parser_after(template: str, text: str, *, strict: bool = False) -> Parser:
+    """Return a parser of the template's format after feeding `text`."""
+    parser = Parser(ChatTemplate.from_file(template).format, ZONED, strict=strict)
+    parser.feed(text)
+    return parser
+
+
+@cases
+def test_inside_a_call(template: str, text: str, expected: list[str]) -> None:
+    """A possible call may still turn out to be text. Later, its next marker, name or value is expected."""
+    found = parser_after(template, text).expected()
+
+    assert " or ".join(found) == " or ".join(expected)
+
+
+def test_in_free_text() -> None:
+    """In free text, any character and each marker that would end the text are expected."""
+    found = parser_after(JSON_TAGS, "Hello").expected()
+
+    assert found[0] == "text"
+    assert {"'<tool_call>'", "'<|end|>'"} <= set(found)
+
+
+def test_in_reasoning() -> None:
+    """In reasoning, text and the closing marker are expected."""
+    found = parser_after(JSON_TAGS, "<think>\nRain").expected()
+
+    assert found[0] == "reasoning"
+    assert "'</think>'" in found
+
+
+def test_a_strict_parser_wants_the_same() -> None:
+    """A strict parser's `expected` equals that of the `ParseError` for any other text."""
+    parser = parser_after(JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', strict=True)
+    (expected,) = parser.expected()
+
+    with pytest.raises(ParseError) as raised:
+        parser.feed("!")
+
+    assert raised.value.expected == expected
+
+
+def test_asking_changes_nothing() -> None:
+    """Calling `expected` after each character doesn't change the result."""
+    text = 'Hi<tool_call>\n{"name": "now", "arguments": {"zone": "CET"}}\n</tool_call>'
+    asked = parser_after(JSON_TAGS, "")
+    for character in text:
+        asked.feed(character)
+        assert asked.expected()
+    asked.finish()
+    plain = parser_after(JSON_TAGS, text)
+    plain.finish()
+
+    assert [(call.name, call.arguments_json) for call in asked.message.tool_calls] == [
+        (call.name, call.arguments_json) for call in plain.message.tool_calls
+    ]
+    assert asked.message.content == plain.message.content == "Hi"
+
+
+def test_nothing_may_come_after_the_end() -> None:
+    """A finished parser expects nothing."""
+    parser = parser_after(JSON_TAGS, "Hello")
+    parser.finish()
+
+    assert parser.expected() == ()
+
+
+def test_a_grammar_made_by_hand_says_it_as_well() -> None:
+    """A parser with a handwritten grammar returns the expected texts, too."""
+    format = ChatTemplate.from_file(JSON_TAGS).format
+    grammar = Grammar(content(until("<stop>")))
+
+    parser = Parser(format, Request(), grammar=grammar)
+
+    assert parser.expected() == ("text", "'<|end|>'", "'<stop>'")
+    parser.finish()
+    assert parser.expected() == ()
+
+
+FORMAT = Format.from_dict(table("test_quoting")["FORMAT"])
+QUOTED = '{"name": "now", "arguments": {"note": "</tool_call>"}}'
+
+
+def parser() -> Parser:
+    return Parser(FORMAT, Request(tools=(Tool(name="now"),)))
+
+
+def test_quoted_markers_stay_text() -> None:
+    """A marker in ordinary text is content for any chunking."""
+    for size in (1, 3, 100):
+        reader = parser()
+        text = f"Write <think> or <tool_call>{QUOTED}</tool_call>."
+        for i in range(0, len(text), size):
+            reader.feed(text[i : i + size], special=False)
+        reader.finish()
+
+        assert reader.message.content == text
+        assert reader.message.tool_calls == ()
+
+
+def test_special_tokens_are_markers() -> None:
+    """The same text as special tokens is a call, and ordinary text inside it is an argument."""
+    reader = parser()
+    reader.feed("<tool_call>", special=True)
+    reader.feed(QUOTED, special=False)
+    reader.feed("</tool_call>", special=True)
+    reader.finish()
+
+    assert [call.arguments_json for call in reader.message.tool_calls] == ['{"note": "</tool_call>"}']
+
+
+def test_copies_are_independent() -> None:
+    """A copy continues from the same state, including quoted tokens."""
+    reader = parser()
+    reader.feed("<tool_", special=False)
+    twin = reader.copy()
+    twin.feed("call>", special=False)
+    twin.finish()
+    reader.finish()
+
+    assert (reader.message.content, twin.message.content) == ("<tool_", "<tool_call>")
+
+
+def test_what_is_quoted_goes_on_over_chunks() -> None:
+    """Part of a token is held back. A token that may be part of a longer one waits for more text."""
+    reader = Parser(Format(), Request(), special_tokens=("<a>", "[b]"))
+    assert reader.feed("x<a>y[b", special=False) == [ContentText("x<a>y")]
+    assert reader.feed("]", special=False) == [ContentText("[b]")]
+    assert reader.feed("<", special=False) == []
+    assert reader.finish() == [ContentText("<"), MessageFinished()]
+
+    other = Parser(Format(), Request(), special_tokens=("<a", "<ab"))
+    found = [other.feed(text, special=False) for text in ("x<a", "b", "<a!")]
+    assert found == [[ContentText("x")], [ContentText("<ab")], [ContentText("<a!")]]
+
+
+def test_every_event_gets_its_characters_back() -> None:
+    """Quoted tokens are restored in texts, names, arguments and reports."""
+    reader = Parser(FORMAT, Request(tools=None))
+    events = reader.feed("<think>", special=True) + reader.feed("a <think> b", special=False)
+    events += reader.feed("</think><tool_call>", special=True)
+    events += reader.feed('{"name": "<think>", "arguments": {"a": "<tool_call>"}}', special=False)
+    events += reader.feed("</tool_call>", special=True) + reader.finish()
+
+    assert reader.message.reasoning == "a <think> b"
+    assert [(call.name, call.arguments_json) for call in reader.message.tool_calls] == [
+        ("<think>", '{"a": "<tool_call>"}')
+    ]
+    letters = Parser(Format(), Request(), grammar=Grammar(content(chars("a-z", 1, None))), special_tokens=("<think>",))
+    reported = [*letters.feed("ab<think>", special=False), *letters.finish()]
+    assert [event.text for event in reported if isinstance(event, Malformed)] == ["<"]
+    events += reported
+    assert all(character < "\U0010f000" for event in events for character in repr(event))

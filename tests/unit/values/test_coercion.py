@@ -1,4 +1,4 @@
-"""Raw text becomes JSON of the type that a tool's schema allows."""
+"""Raw text becomes JSON of the type that a tool schema allows, and values are read as in the rows of `tests/corpus/values.jsonl`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pickle
 import pytest
 from cases import cases
 from tables import table
+from value_rows import given, value_rows
 
 from unrender.schema.shapes import Number, Text
 from unrender.types import Tool
@@ -93,3 +94,14 @@ def test_equal_tools_share_what_was_read_of_them() -> None:
 
     assert types is others
     assert pickle.loads(pickle.dumps(types))._types == {}
+
+
+SLICES = 12
+
+
+@pytest.mark.parametrize("at", range(SLICES))
+def test_a_value_is_read_as_the_row_says(at: int) -> None:
+    """Each function and scanner gives the row's result, for every chunking, from any place, and in a copy."""
+    rows = value_rows()[at::SLICES]
+
+    assert [row for row in rows if given(row) != row["gives"]] == []

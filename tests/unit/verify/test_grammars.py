@@ -1,4 +1,4 @@
-"""Verdicts on the grammars of a format."""
+"""Verdicts on the grammars of a format, the engines that read them, and texts that a template never writes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 from cases import cases
-from unit.verify.conftest import sound
+from engines import gbnf_reader, installed, lark_reader, tag_reader
+from unit.verify.conftest import sound, template_named
 
-from unrender import GrammarError
+from unrender import GrammarError, Turn
 from unrender.grammar import Grammar, literal
 from unrender.verify import Verdict
 from unrender.verify import grammars as module
-from unrender.verify.grammars import check_grammars
+from unrender.verify.grammars import check_grammars, unwritten
+from unrender.verify.renditions import Candidate
 
 
 def judged(monkeypatch, read, engine="json"):
@@ -137,3 +139,78 @@ def test_a_generated_answer_that_is_not_read_fails(monkeypatch, written, found):
     assert generated.counterexample.answer == written
     assert generated.counterexample.expected == "an answer that is read"
     assert generated.counterexample.found.startswith(found)
+
+
+needs_llguidance = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+needs_xgrammar = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
+ANSWERS = [("ab", True), ("abab", True), ("é", True), ("", False), ("a", False), ("aba", False), ("abé", False)]
+
+
+def test_what_is_installed():
+    """`installed` finds an engine without importing it."""
+    assert installed("json")
+    assert not installed("no_such_engine")
+
+
+@needs_llguidance
+@pytest.mark.parametrize(("text", "accepted"), ANSWERS)
+def test_lark(text, accepted):
+    """Only whole answers are accepted by llguidance, without missing or additional text."""
+    assert lark_reader('start: "ab"+ | "é"')(text) is accepted
+
+
+@needs_llguidance
+def test_a_lark_reader_is_asked_again():
+    """Earlier calls of a reader don't affect later ones."""
+    accepts = lark_reader('start: "ab"')
+
+    assert [accepts("a"), accepts("ab"), accepts("b"), accepts("ab")] == [False, True, False, True]
+
+
+@needs_llguidance
+def test_a_lark_grammar_that_is_refused():
+    """The error has the engine's own message."""
+    with pytest.raises(ValueError, match="missing"):
+        lark_reader("start: missing")
+
+
+@needs_xgrammar
+@pytest.mark.parametrize(("text", "accepted"), ANSWERS)
+def test_gbnf(text, accepted):
+    """Only whole answers of a grammar are accepted by xgrammar."""
+    assert gbnf_reader('root ::= "ab"+ | "é"')(text) is accepted
+
+
+@needs_xgrammar
+def test_structural_tag():
+    """Only whole answers of a structural tag are accepted by xgrammar."""
+    accepts = tag_reader({"type": "structural_tag", "format": {"type": "const_string", "value": "ab"}})
+
+    assert [accepts("ab"), accepts("a")] == [True, False]
+
+
+CALL = '<call name="find_place">{"text": "Rome"}</call>'
+
+
+def found(candidate: Candidate, text: str) -> str:
+    return unwritten(candidate, Turn(prompt="", request=candidate.request, format=candidate.format), text)
+
+
+@cases
+def test_a_liberty_counts_as_written(text):
+    """A grammar may write layout, headers and empty parts that the template doesn't write."""
+    assert found(sound(), text) == ""
+
+
+@cases
+def test_what_ends_reasoning_is_never_before_calls(text, marker):
+    """If calls are inside reasoning, the end of reasoning starts content."""
+    assert found(Candidate.of(template_named("words-as-markers")), text).split(" ")[0].strip() == marker
+
+
+def test_a_marker_that_no_answer_has_is_found():
+    """If the format's calls end in an unknown marker, the marker is reported."""
+    tools = replace(sound().format.tools, call_end="<done>")
+    candidate = replace(sound(), format=replace(sound().format, tools=tools, tolerated=()))
+
+    assert found(candidate, f"{CALL}<done>") == "<done>"

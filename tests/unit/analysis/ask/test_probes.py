@@ -1,10 +1,13 @@
-"""Tests of probes: conversations that analysis renders to learn about a template."""
+"""Probes: conversations that analysis renders to learn about a template. Other discoveries are rows of `tests/corpus/analysis.jsonl`."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 from rendering_rows import template_of
 
+from unrender import ChatTemplate
 from unrender.analysis.ask import (
     BOS,
     CONTENT,
@@ -19,6 +22,8 @@ from unrender.analysis.ask import (
     text_between,
     user,
 )
+from unrender.analysis.ask.discovery import discover
+from unrender.analysis.completion import find_example
 from unrender.rendering import cost as budget
 
 SOURCE = (
@@ -121,3 +126,69 @@ def test_a_template_is_given_up_when_it_costs_too_much():
     assert "400" in asked.spent.reason
     assert asked.render([user("another")]) is None
     assert asked.render([user("0")]) is not None
+
+
+SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% endfor %}"
+OFF = ["disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink"]
+ON = ["enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive"]
+
+
+@pytest.mark.parametrize(("on", "off"), [*(("on", word) for word in OFF), *((word, "off") for word in ON)])
+def test_words_switch_thinking(on, off):
+    """A variable that is compared with a word for on and a word for off switches thinking, even among other words."""
+    test = f"{{{{ 'x' if thinking in ['some', '{off}', 'more', '{on}'] }}}}{{{{ 'y' if thinking == '{off}' }}}}"
+
+    observed = ChatTemplate.from_string(SAYS + test).analysis.capabilities
+
+    assert (observed.thinking_on, observed.thinking_off) == ((("thinking", on),), (("thinking", off),))
+
+
+OFFERING = (
+    "{%- if tools -%}<|system|>{{ tools | tojson }}\nEXAMPLE<|end|>{%- endif -%}"
+    "{%- for m in messages -%}<|{{ m.role }}|>{{ m.content }}<|end|>{%- endfor -%}"
+)
+
+
+def found(example: str):
+    return find_example(discover(Prober(template=template_of(OFFERING.replace("EXAMPLE", example)))))
+
+
+def test_a_template_that_offers_no_tools_has_no_example():
+    """An example in the prompt is ignored if the template doesn't render tools."""
+    template = template_of('{"name": <n>, "arguments": <a>}{% for m in messages %}{{ m.content }}{% endfor %}')
+
+    assert find_example(discover(Prober(template=template))) is None
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ['{"' + "name" * 20_000, '{"name": "x", "' + "arg" * 20_000, '{"name": ' * 10_000, "{" + " " * 80_000 + '"name"'],
+    ids=["a long name", "long arguments", "many beginnings", "space"],
+)
+def test_a_prompt_that_never_becomes_an_example_takes_no_time(unit):
+    """The search for an example reads each possible start once. It used to take ten seconds for 20,000 words."""
+    start = time.process_time()
+
+    assert found(unit) is None
+    assert time.process_time() - start < 2
+
+
+WANTS_RESULTS = (
+    "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}"
+    "{% if m.role == 'user' and loop.previtem and loop.previtem.tool_calls %}{{ raise_exception('no result') }}{% endif %}"
+    "<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}</>"
+    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def test_a_result_that_may_still_come_is_not_missing():
+    """The first of two results is rendered unchanged, even if the template refuses a user message after an unanswered call."""
+    calls = [{"id": f"call0000{i}", "function": {"name": "now", "arguments": "{}"}} for i in range(2)]
+    asked, called = {"role": "user", "content": "Now?"}, {"role": "assistant", "tool_calls": calls}
+
+    turn = ChatTemplate.from_string(WANTS_RESULTS).prepare(
+        [asked, called, {"role": "tool", "tool_call_id": "call00000", "content": "noon"}]
+    )
+
+    assert turn.prompt.endswith("<tool>noon</><assistant>")
+    assert turn.warnings == ()
