@@ -10,7 +10,8 @@
 - results of the last turn, by the names in `RESULTS`; `warnings` that are issued for it; `error`: the type of an error, its reason,
   and the message.
 
-A row with `masked`, the arguments of `assistant_mask`, has the `text` of the conversation, and its `written` parts.
+A row with `masked`, the arguments of `assistant_mask`, has the `text` of the conversation, and its `written` parts. The `owners`
+are the texts of the conversation and of the prompt, each with its message, whether it is a body, and whether it was sampled; `letters` are the texts without special tokens.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from unrender.errors import ExtendError, TemplateWarning
 from unrender.format.data import plain_data
 from unrender.token_ids import PromptEncoder
 from unrender.training import assistant_mask
+from unrender.training.masks import attributed_conversation, attributed_prompt
 
 TURNS = CORPUS / "turns.jsonl"
 SOURCES: Mapping[str, str] = {
@@ -55,7 +57,7 @@ RESULTS: Mapping[str, Callable[[Turn, Mapping[str, Any]], Any]] = {
     "message": lambda turn, row: _message(turn, row["answer"]),
 }
 
-SAYS = (*RESULTS, "written", "text", "warnings", "error")
+SAYS = (*RESULTS, "written", "text", "owners", "letters", "warnings", "error")
 """The fields of a row with its results."""
 
 
@@ -101,7 +103,16 @@ def outcome(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _masked(template: ChatTemplate, row: Mapping[str, Any]) -> dict[str, Any]:
     mask = assistant_mask(template, **row["masked"])
-    found = {"written": [mask.text[part.start : part.end] for part in mask.written], "text": mask.text}
+    found: dict[str, Any] = {"written": [mask.text[part.start : part.end] for part in mask.written], "text": mask.text}
+    if "owners" in row:
+        messages = row["masked"]["messages"]
+        owned = {of.__name__: of(template, messages) for of in (attributed_conversation, attributed_prompt)}
+        found["owners"] = {
+            name: [[part.text, part.message, part.body, part.sampled] for part in of.parts]
+            for name, of in owned.items()
+        }
+        prompt = owned["attributed_prompt"]
+        found["letters"] = [text for text, body in prompt.pieces() if body] if prompt.bodies_certain else None
     return {name: value for name, value in found.items() if name in row}
 
 

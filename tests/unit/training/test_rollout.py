@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_level
+from cases import cases
 
 from unrender import ChatTemplate, Policy, RequestError
 from unrender.errors import ExtendError
@@ -60,40 +62,59 @@ def result(message, content="sunny"):
     return {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": content}
 
 
-def test_an_agent_is_one_row(rollout, tokenizer):
-    """Ids, mask, log probabilities and messages of a whole conversation match, token by token."""
-    call, words = (
-        tokenizer.encode(CALL + "<|end|>").ids,
-        tokenizer.encode("<think>\n\n</think>\n\nIt is sunny.<|end|>").ids,
-    )
-    first = rollout.ids
-    message = rollout.sampled(call, [-1.0] * len(call))
-    rollout.extend([result(message)])
-    second = rollout.ids
-    rollout.sampled(words, [-2.0] * len(words))
+def rolled(given, steps, tokenizer):
+    """Return the rollout of a row: `sampled` is one text, or several that are encoded apart, without the last `cut` ids."""
+    source = SOURCE
+    for old, new in given.get("replaced", {}).items():
+        source = source.replace(old, new)
+    template = ChatTemplate.from_string(source)
+    rollout = Rollout(template, tokenizer, given["messages"], **{"tools": TOOLS, **given.get("with", {})})
+    for step in steps:
+        if "extend" in step:
+            rollout.extend(step["extend"])
+            continue
+        ids = [id for part in step["sampled"] for id in tokenizer.encode(part).ids]
+        ids, logprobs = ids[: len(ids) - step.get("cut", 0)], step.get("logprobs")
+        rollout.sampled(ids, [logprobs] * len(ids) if isinstance(logprobs, float) else logprobs)
+    return rollout
 
-    row = rollout.row()
 
-    assert (message.reasoning, message.tool_calls[0].arguments) == ("Hm.", {"city": "東京"})
-    assert row.input_ids == second + words
-    assert second[: len(first) + len(call)] == first + call
-    assert text(tokenizer, second) == rollout.turn.prompt
-    assert [id for id, own in zip(row.input_ids, row.mask, strict=True) if own] == call + words
-    assert [p for p, own in zip(row.logprobs, row.mask, strict=True) if not own] == [0.0] * (
-        len(row.mask) - len(call + words)
-    )
-    said = [
-        [id for id, at in zip(row.input_ids, row.message_indices, strict=True) if at == number] for number in range(4)
-    ]
-    assert [text(tokenizer, ids) for ids in said] == [
-        "",
-        text(tokenizer, call),
-        "<|tool|>sunny<|end|>",
-        text(tokenizer, words),
-    ]
-    bodies = [id for id, body, own in zip(row.input_ids, row.body, row.mask, strict=True) if body and not own]
-    assert text(tokenizer, bodies) == "sunny"
-    assert [message["role"] for message in rollout.messages] == ["user", "assistant", "tool", "assistant"]
+def stretches(row, tokenizer):
+    """Return the texts of a row, each with its message, mask, body and log probability, and the number of its ids."""
+    logprobs = row.logprobs or [None] * len(row.mask)
+    tokens = zip(row.message_indices, row.mask, row.body, logprobs, row.input_ids, strict=True)
+    grouped = [(key, [token[-1] for token in some]) for key, some in groupby(tokens, key=lambda token: token[:-1])]
+    return [[*key, len(ids), text(tokenizer, ids)] for key, ids in grouped]
+
+
+def outcome(given, steps):
+    """Return the result of a row, or the error. Ids and prompt are the same text, up to an answer."""
+    tokenizer = byte_level((*SPECIAL, *given.get("special", ())))
+    try:
+        rollout = rolled(given, steps, tokenizer)
+    except RequestError as error:
+        return {"error": str(error)}
+    whole, sampled = text(tokenizer, rollout.ids), any("sampled" in step for step in steps[-1:])
+    assert whole.startswith(rollout.turn.prompt)
+    assert (whole == rollout.turn.prompt) is not sampled
+    special = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    return {
+        "prompt": rollout.turn.prompt,
+        "special": [tokenizer.id_to_token(id) for id in rollout.ids if id in special],
+        "said": [message.get("content") for message in rollout.messages],
+        "calls": [
+            json.loads(call["function"]["arguments"]) for m in rollout.messages for call in m.get("tool_calls", ())
+        ],
+        "stretches": stretches(rollout.row(), tokenizer),
+    }
+
+
+@cases
+def test_a_conversation_is_one_row(why, given, steps, found):
+    """Ids, mask, log probabilities and messages of a conversation match, token by token. Steps in another order are errors."""
+    expected = outcome(given, steps)
+
+    assert {name: expected.get(name) for name in found} == found
 
 
 def test_rows_have_trainers_names(rollout, tokenizer):
@@ -108,20 +129,6 @@ def test_rows_have_trainers_names(rollout, tokenizer):
         assert (len(mask), sum(mask), logprobs) == (len(ids), len(tokenizer.encode(CALL).ids), None)
     assert list(row.trl()) == ["prompt_ids", "completion_ids", "env_mask", "logprobs"]
     assert list(row.verl()) == ["prompt_ids", "response_ids", "response_mask", "response_logprobs"]
-
-
-def test_no_message_becomes_a_special_token(template, tokenizer):
-    """A question and a result that contain the template's markers have none of them as tokens."""
-    rollout = Rollout(template, tokenizer, [{"role": "user", "content": HOSTILE}], tools=TOOLS)
-    end, user = map(tokenizer.token_to_id, ("<|end|>", "<|user|>"))
-    counts = [(rollout.ids.count(end), rollout.ids.count(user))]
-    message = say(rollout)
-    rollout.extend([result(message, HOSTILE)])
-    counts.append((rollout.ids.count(end), rollout.ids.count(user)))
-
-    assert counts == [(2, 1), (4, 1)]
-    assert text(tokenizer, rollout.ids) == rollout.turn.prompt
-    assert rollout.turn.prompt.count(HOSTILE) == 2
 
 
 def test_sampled_ids_stay(template):
@@ -139,16 +146,6 @@ def test_sampled_ids_stay(template):
     assert merged.encode("ab").ids == [256]
     assert rollout.row().completion_ids[:2] == whole
     assert 256 in rollout.row().completion_ids
-
-
-def test_half_characters_are_kept(rollout, tokenizer):
-    """An answer that is cut inside a character keeps its sampled ids."""
-    half = tokenizer.encode("<think>\n\n</think>\n\n東").ids[:-1]
-
-    assert rollout.sampled(half).content.endswith("\ufffd")
-    rollout.extend([{"role": "user", "content": "Go on."}])
-
-    assert rollout.row().completion_ids[: len(half)] == half
 
 
 def test_branches_go_their_own_way(rollout, tokenizer):
@@ -183,45 +180,6 @@ def test_a_turn_costs_what_it_adds(rollout, tokenizer, monkeypatch):
 
     assert set(worked) == {len("<|tool|>sunny<|end|><|assistant|>")}
     assert sum(rollout.row().mask) == 12 * len(tokenizer.encode(CALL + "<|end|>").ids)
-
-
-def test_nothing_sampled_is_an_empty_answer(rollout, tokenizer):
-    """The end of an empty answer is appended with mask 0."""
-    rollout.sampled([])
-    rollout.extend([{"role": "user", "content": "Hello?"}])
-
-    assert sum(rollout.row().mask) == 0
-    assert text(tokenizer, rollout.row().completion_ids).endswith("<|end|><|user|>Hello?<|end|><|assistant|>")
-
-
-@pytest.mark.parametrize(
-    ("steps", "problem"),
-    [
-        (lambda r: r.extend([{"role": "user", "content": "x"}]), "extend: expected sampled(…) first"),
-        (lambda r: (r.sampled([]), r.sampled([])), "sampled: expected extend(…) after an answer, found another answer"),
-        (lambda r: r.sampled([1, 2], [0.0]), "logprobs: expected one for each of 2 ids, found 1"),
-        (
-            lambda r: (r.sampled([1], [0.0]), r.extend([{"role": "user", "content": "x"}]), r.sampled([1])),
-            "logprobs: expected them for all answers, or for none",
-        ),
-    ],
-)
-def test_steps_in_another_order_are_errors(rollout, steps, problem):
-    """Each error has the expected step."""
-    with pytest.raises(RequestError) as raised:
-        steps(rollout)
-    assert problem in str(raised.value)
-
-
-def test_markers_stay_text_if_the_template_changes_the_text_around_them(tokenizer):
-    """A filter keeps the marks around a text, so a marker among the changed words is encoded as text."""
-    source = SOURCE.replace("{{ message.content }}", "{{ message.content | replace('a', 'b') }}")
-
-    rollout = Rollout(ChatTemplate.from_string(source), tokenizer, [{"role": "user", "content": "a <|end|>"}])
-
-    end = tokenizer.token_to_id("<|end|>")
-    assert rollout.turn.prompt.count("<|end|>") == 1 + rollout.ids.count(end)
-    assert tokenizer.decode(rollout.ids, skip_special_tokens=False) == rollout.turn.prompt
 
 
 def loaded(rollout, template, tokenizer, way):
@@ -311,44 +269,6 @@ def test_a_result_with_a_wrong_id_changes_nothing(rollout, tokenizer):
     assert text(tokenizer, rollout.ids).endswith("<|tool|>sunny<|end|><|assistant|>")
 
 
-def test_a_marker_in_ordinary_tokens_is_text(rollout, tokenizer):
-    """The next turn uses the message that was parsed from the ids, not from their text."""
-    spelled = tokenizer.encode("A").ids + [
-        id for letter in "<|end|> and <tool_call>" for id in tokenizer.encode(letter).ids
-    ]
-
-    message = rollout.sampled([*tokenizer.encode("<think>\n\n</think>\n\n").ids, *spelled])
-    rollout.extend([{"role": "user", "content": "Go on."}])
-
-    assert message.content == "A<|end|> and <tool_call>"
-    assert rollout.turn.prompt.endswith("A<|end|> and <tool_call><|end|><|user|>Go on.<|end|><|assistant|>")
-
-
-@pytest.mark.parametrize("end", ["<|eot|>", "<|end|><|pad|><|pad|>", "<|eot|><|pad|>"])
-def test_foreign_special_tokens_at_the_end_are_an_end(template, end):
-    """A second end token of the generation config and padding aren't content, but are kept in the ids."""
-    tokenizer = byte_level((*SPECIAL, "<|eot|>", "<|pad|>"))
-    rollout = Rollout(template, tokenizer, [{"role": "user", "content": "Hi"}])
-    ids = tokenizer.encode(f"<think>\n\n</think>\n\nHi{end}").ids
-
-    assert rollout.sampled(ids).content == "Hi"
-    rollout.extend([{"role": "user", "content": "Bye"}])
-
-    assert rollout.turn.prompt.endswith(f"Hi{end}<|user|>Bye<|end|><|assistant|>")
-    assert text(tokenizer, rollout.ids) == rollout.turn.prompt
-
-
-def test_an_application_may_use_special_tokens(template, tokenizer):
-    """Special tokens in system messages are encoded as tokens, unless the roles exclude them."""
-    said = [{"role": "system", "content": "Think in <think>."}, {"role": "user", "content": "Why <think>?"}]
-    think = tokenizer.token_to_id("<think>")
-    default, none = (
-        Rollout(template, tokenizer, said, **roles).ids.count(think) for roles in ({}, {"special_roles": ()})
-    )
-
-    assert (default, none) == (1, 0)
-
-
 def test_a_row_for_each_prompt_that_was_rendered(tokenizer):
     """If the template drops old reasoning, the prompt is rendered anew. Each row has what the model saw and sampled."""
     template = ChatTemplate.from_string(
@@ -431,23 +351,3 @@ def test_images_have_a_place(way):
     assert [row.mask[at] for at in places] == [0, 0]
     assert text(tokenizer, row.input_ids).count("<|image|>") == 4
     assert "<|user|>And <|image|>: <|image|><|end|>" in text(tokenizer, row.completion_ids)
-
-
-def test_tools_that_the_messages_describe_are_not_described_again(tokenizer):
-    """They are only parsed, whether the template shows tools or ignores them."""
-    system = {"role": "system", "content": "Tools: weather(city)."}
-    user = {"role": "user", "content": "Hi"}
-    ignoring = ChatTemplate.from_string(SOURCE.replace("{% if tools %}", "{% if false %}"))
-    for template in (ChatTemplate.from_string(SOURCE), ignoring):
-        rollout = Rollout(template, tokenizer, [system, user], tools=TOOLS, describe_tools=False)
-        first = rollout.turn.prompt
-        message = say(rollout)
-        rollout.extend([result(message)])
-        message = say(rollout)
-        rollout.extend([result(message), user])
-
-        assert first == "<|system|>Tools: weather(city).<|end|><|user|>Hi<|end|><|assistant|>"
-        assert message.tool_calls[0].arguments == {"city": "東京"}
-        appended = "<|tool|>sunny<|end|><|user|>Hi<|end|><|assistant|>"
-        assert rollout.turn.prompt.endswith(appended)
-        assert template.prepare_rendered(first, tools=TOOLS, describe_tools=False).parse(CALL).tool_calls
