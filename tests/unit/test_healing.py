@@ -84,14 +84,17 @@ def test_any_place_may_break(name, before, step):
 
 @pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
 @cases
-def test_good_beginning_is_kept(name, text, good, dialect):
-    """The kept text ends before a wrong value, an unclosed string, or a marker in a value."""
+def test_good_beginning_is_kept(name, begun, text, good, dialect):
+    """The kept text ends before a wrong value, an unclosed string, or a marker in a value. The prompt may have begun the call."""
     turn = prepared(name)
+    turn = replace(turn, prompt=turn.prompt + begun, prefill=begun)
     healing = turn.heal(text)
 
     assert healing is not None
-    assert text[: healing.cut].endswith(good)
+    assert (begun + text[: healing.cut]).endswith(good)
+    assert healing.prompt == turn.prompt + text[: healing.cut]
     assert healing.turn.prefill.endswith(good)
+    assert not any(call.problems() for call in completed(turn, text[: healing.cut] + healing.sample(1)))
     assert len(json.dumps(WRITERS[dialect](healing))) > 10
 
 
@@ -169,18 +172,6 @@ def test_whole_answer_is_read_in_one_piece(monkeypatch):
     assert counts[0] == counts[1] < 20
 
 
-def test_second_call_of_an_answer():
-    """Calls before the broken one are kept."""
-    whole = WHOLE["json"][1]
-    turn, text = prepared("json"), whole + "\n" + whole.replace("12", "noon")
-    healing = turn.heal(text)
-
-    assert healing is not None
-    assert text[: healing.cut].endswith('"hour": ')
-    first, second, *_ = completed(turn, text[: healing.cut] + healing.sample(1))
-    assert (first.arguments_json, second.name) == (turn.parse(whole).tool_calls[0].arguments_json, "plan")
-
-
 @pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize(("wrong", "by"), [("hour", "when"), ("12", '"noon"')])
 @pytest.mark.parametrize("after", ["", "\n", " So.", "\nSo."])
@@ -200,73 +191,27 @@ def test_arguments_that_the_schema_refuses(name, wrong, by, after):
 
 @pytest.mark.few(20)
 @pytest.mark.parametrize("template", all_template_paths())
-def test_refused_number_in_each_format(template):
-    """In each format, a call with a wrong value for a number keeps the text before the value."""
+def test_wrong_number_in_each_format(template):
+    """In each format, a call with a wrong number keeps the text before it, or continues from a prompt that ends there."""
     for label, turn, text, _ in damaged.answers(template_named(template)):
         if label == "number":
             before, after = text.rsplit("3", 1)
-            healing = turn.heal(before + '"x"' + after)
-            assert healing is not None
-            assert healing.cut <= len(before)
-            assert "Paris" in text[: healing.cut]
-            first, *_ = completed(turn, text[: healing.cut] + healing.sample(1))
-            assert not first.problems()
-
-
-@pytest.mark.parametrize("begun", [10, 21, 40])
-def test_call_that_the_prompt_began(begun):
-    """The part of a call in the prompt counts as its start, including its name."""
-    turn, whole = prepared("json"), WHOLE["json"][1]
-    turn = replace(turn, prompt=turn.prompt + whole[:begun], prefill=whole[:begun])
-    text = whole[begun:].replace("12", "noon")
-    healing = turn.heal(text)
-
-    assert healing is not None
-    assert text[: healing.cut].endswith('"hour": ')
-    assert healing.prompt == turn.prompt + text[: healing.cut]
-
-
-@pytest.mark.parametrize("wrong", [' {"kitchen",', " [1", ' {"a" 1}', " nonsense"])
-def test_value_that_breaks_right_after_the_prompt(wrong):
-    """If the model's first characters break a call that the prompt started, the call continues from the prompt."""
-    turn, whole = prepared("json"), WHOLE["json"][1]
-    begun = whole.index("12")
-    head = whole[:begun].rstrip()
-    turn = replace(turn, prompt=turn.prompt + head, prefill=head)
-    healing = turn.heal(wrong + whole[begun + 2 :])
-
-    assert healing is not None
-    assert not wrong[: healing.cut].strip()
-    assert not completed(turn, wrong[: healing.cut] + healing.sample(1))[0].problems()
-
-
-@pytest.mark.few(20)
-@pytest.mark.parametrize("template", all_template_paths())
-def test_call_that_the_prompt_began_in_each_format(template):
-    """In each format, a call whose number breaks right after the prompt continues from the prompt."""
-    for label, turn, text, _ in damaged.answers(template_named(template)):
-        if label == "number":
-            head, after = text.rsplit("3", 1)
-            started = replace(turn, prompt=turn.prompt + head, prefill=turn.prefill + head)
-            healing = started.heal('{"x",,' + after)
-            assert healing is not None
-            assert healing.cut == 0
-            first, *_ = completed(turn, head + healing.sample(1))
-            assert not first.problems()
+            started = replace(turn, prompt=turn.prompt + before, prefill=turn.prefill + before)
+            refused, broken = turn.heal(before + '"x"' + after), started.heal('{"x",,' + after)
+            assert refused is not None
+            assert refused.cut <= len(before)
+            assert "Paris" in text[: refused.cut]
+            assert broken is not None
+            assert broken.cut == 0
+            for kept, healing in ((text[: refused.cut], refused), (before, broken)):
+                first, *_ = completed(turn, kept + healing.sample(1))
+                assert not first.problems()
 
 
 @cases
-def test_nothing_to_mend(text, how):
-    """A whole answer, a repaired call, a forbidden call and a quoted call are left unchanged."""
-    assert prepared("json", **how).heal(text) is None
-
-
-def test_what_the_token_limit_cut_off():
-    """A call that the token limit cut off isn't healed. A call that the model ended itself continues."""
-    turn, text = prepared("json"), WHOLE["json"][1][:-20]
-
-    assert turn.heal(text, finish_reason="length") is None
-    assert turn.heal(text, finish_reason="stop") is not None
+def test_nothing_to_mend(text, how, finish):
+    """A whole answer, a repaired call, a forbidden call, a quoted call and one that the token limit cut off are left unchanged."""
+    assert prepared("json", **how).heal(text, finish_reason=finish) is None
 
 
 def test_work_is_bounded():
