@@ -9,22 +9,18 @@ from cases import cases
 from remainders import grammar_of, node_of
 
 from unrender import (
-    ArgumentsText,
     ChatTemplate,
     ContentText,
     Event,
     GrammarError,
     Malformed,
     Message,
-    ParseError,
     Parser,
     Policy,
     ReasoningText,
-    ToolCallFinished,
-    ToolCallStarted,
 )
 from unrender import grammar as c
-from unrender.format import Format, TurnTexts
+from unrender.format import Format
 from unrender.grammar import Grammar
 from unrender.testing import numbered_id
 from unrender.types import Request, Tool
@@ -60,62 +56,11 @@ def message(grammar: Grammar, text: str, format: Format | None = None) -> Messag
     return made.message
 
 
-def test_a_part_after_a_cut_streams():
-    """Text is released with its chunk as soon as no backtracking is possible."""
-    made = reader(ANSWER, policy=AS_WRITTEN)
-
-    assert made.feed("<think>Hm") == [ReasoningText("Hm")]
-    assert made.feed("</think>") == []
-    started, *_ = made.feed("<call>get_time:")
-    assert isinstance(started, ToolCallStarted)
-    assert made.feed('{"zone') == [ArgumentsText(0, '{"zone')]
-
-
 def test_an_option_that_the_next_character_rules_out_holds_nothing_back():
     """Options with different first characters need no backtracking, even without a cut."""
     made = reader(Grammar(c.choice(c.sequence("<", c.reasoning(c.rest())), c.content(c.chars("^<", 1, None)))))
 
     assert made.feed("<why") == [ReasoningText("why")]
-
-
-def test_a_call_of_an_unknown_tool_does_not_match():
-    """A name matches only the name of an available tool. Otherwise, the text stays text."""
-    events = read(ANSWER, "<call>rm_all:{}</call>")
-
-    assert events == [
-        Malformed("<", 0, "the end of the output"),
-        ContentText("<call>rm_all:{}</call>"),
-    ]
-
-
-@cases
-def test_a_call_that_breaks_off_is_not_complete(text, status):
-    """An incomplete call, broken arguments, and arguments that aren't an object have their own statuses."""
-    written = read(ANSWER, *text, policy=AS_WRITTEN)
-    assert [event for event in written if isinstance(event, ToolCallFinished)] == [ToolCallFinished(0, status)]
-
-    events = read(ANSWER, *text)
-    assert not any(isinstance(event, ToolCallStarted | ArgumentsText | ToolCallFinished) for event in events)
-    assert [event.call.status for event in events if isinstance(event, Malformed) and event.call] == [status]
-
-
-def test_a_strict_reader_raises_where_nothing_matches():
-    """The error has the position and the expected text."""
-    with pytest.raises(ParseError, match="at character 15: expected a JSON value") as caught:
-        read(ANSWER, "<call>get_time:", "oops", strict=True)
-
-    assert caught.value.position == 15
-
-
-def test_ends_of_turn_are_not_content():
-    """Ends of turn are dropped. If the text doesn't match, content continues after each end of turn."""
-    letters = Grammar(c.content(c.chars("a-z", 1, None)))
-    format = Format(turn=TurnTexts(end="<end>", ends=("<e",)))
-
-    assert [message(letters, text, format).content for text in ("ab<end> <e", "ab<end>12<e 34<end>")] == [
-        "ab",
-        "ab1234",
-    ]
 
 
 def test_deeply_nested_rules_can_be_copied_and_pickled():

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 from cases import cases
-from properties.families import COUNTED, JSON_ENVELOPE, REQUEST, TAGGED
+from properties.families import JSON_ENVELOPE, REQUEST, TAGGED
+from rows import FORMATS
 from splitting import fed, merged
-from tables import table
 
 from unrender import (
     ChatTemplate,
     ContentText,
     Event,
     GrammarError,
-    Malformed,
     MessageFinished,
     ParseError,
     Parser,
@@ -28,8 +27,7 @@ from unrender import (
 )
 from unrender import grammar as c
 from unrender.errors import RequestError, StateError
-from unrender.format import Format
-from unrender.grammar import Grammar, chars, content, until
+from unrender.grammar import Grammar, content, until
 from unrender.parser.prompt_tail import read_prefill
 from unrender.testing import numbered_id
 from unrender.types import Request, Span, Tool
@@ -37,46 +35,23 @@ from unrender.types import Request, Span, Tool
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
 
-@pytest.mark.parametrize("tools", ["content", "call"])
-def test_each_call_is_finished_at_its_own_end_marker(tools: Any) -> None:
-    """Section markers aren't names of unknown tools, so the first call doesn't wait for the end of the answer."""
-    format = COUNTED.format
-    call = "<|call_begin|>functions.now:{}<|args_begin|>{{}}<|call_end|>"
-    text = f"<|calls_begin|>{call.format(0)}{call.format(1)}<|calls_end|>"
-    parser = Parser(format, REQUEST, policy=Policy(unknown_tools=tools))
+@cases
+def test_each_chunk_has_its_events(
+    why: str, format: str, given: dict[str, Any], chunks: list[tuple[str | None, bool | None, str]]
+) -> None:
+    """A chunk is a text, whether it is special, and its events. Without a text, the answer ends."""
+    policy, (known, grammar) = Policy(**given.get("policy", {})), FORMATS[format]
+    parser = Parser(known, REQUEST, grammar=grammar, ids=numbered_id, **{**given, "policy": policy})
 
-    ends = [
-        at
-        for at, character in enumerate(text, 1)
-        for event in parser.feed(character)
-        if type(event) is ToolCallFinished
-    ]
-
-    assert [text[:at].count("<|call_end|>") for at in ends] == [1, 2]
+    assert [
+        repr(parser.finish() if text is None else parser.feed(text, special=special)) for text, special, _ in chunks
+    ] == [events for *_, events in chunks]
 
 
 @cases
 def test_the_prefill_follows_a_header_at_the_end(prompt: str, written: str) -> None:
     """The last header counts. Without one, an open reasoning marker at the very end counts."""
     assert read_prefill(JSON_ENVELOPE.format, prompt) == written
-
-
-def test_spans_that_may_be_undone_are_not_shown() -> None:
-    """A marker has no span while it may still turn out to be text."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
-    parser.feed("Hi <tool_call>")
-
-    assert parser.spans[-1].end <= len("Hi ")
-
-
-def test_the_end_comes_once() -> None:
-    """A second `finish` returns nothing, and text after the end is an error."""
-    parser = Parser(Format(), Request())
-
-    assert parser.finish() == [MessageFinished()]
-    assert parser.finish() == []
-    with pytest.raises(ValueError, match="after finish"):
-        parser.feed("x")
 
 
 def test_strict_errors_show_the_text() -> None:
@@ -313,22 +288,6 @@ def test_inside_a_call(template: str, text: str, expected: list[str]) -> None:
     assert " or ".join(found) == " or ".join(expected)
 
 
-def test_in_free_text() -> None:
-    """In free text, any character and each marker that would end the text are expected."""
-    found = parser_after(JSON_TAGS, "Hello").expected()
-
-    assert found[0] == "text"
-    assert {"'<tool_call>'", "'<|end|>'"} <= set(found)
-
-
-def test_in_reasoning() -> None:
-    """In reasoning, text and the closing marker are expected."""
-    found = parser_after(JSON_TAGS, "<think>\nRain").expected()
-
-    assert found[0] == "reasoning"
-    assert "'</think>'" in found
-
-
 def test_a_strict_parser_wants_the_same() -> None:
     """A strict parser's `expected` equals that of the `ParseError` for any other text."""
     parser = parser_after(JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', strict=True)
@@ -357,14 +316,6 @@ def test_asking_changes_nothing() -> None:
     assert asked.message.content == plain.message.content == "Hi"
 
 
-def test_nothing_may_come_after_the_end() -> None:
-    """A finished parser expects nothing."""
-    parser = parser_after(JSON_TAGS, "Hello")
-    parser.finish()
-
-    assert parser.expected() == ()
-
-
 def test_a_grammar_made_by_hand_says_it_as_well() -> None:
     """A parser with a handwritten grammar returns the expected texts, too."""
     format = ChatTemplate.from_file(JSON_TAGS).format
@@ -377,77 +328,13 @@ def test_a_grammar_made_by_hand_says_it_as_well() -> None:
     assert parser.expected() == ()
 
 
-FORMAT = Format.from_dict(table("test_quoting")["FORMAT"])
-QUOTED = '{"name": "now", "arguments": {"note": "</tool_call>"}}'
-
-
-def parser() -> Parser:
-    return Parser(FORMAT, Request(tools=(Tool(name="now"),)))
-
-
-def test_quoted_markers_stay_text() -> None:
-    """A marker in ordinary text is content for any chunking."""
-    for size in (1, 3, 100):
-        reader = parser()
-        text = f"Write <think> or <tool_call>{QUOTED}</tool_call>."
-        for i in range(0, len(text), size):
-            reader.feed(text[i : i + size], special=False)
-        reader.finish()
-
-        assert reader.message.content == text
-        assert reader.message.tool_calls == ()
-
-
-def test_special_tokens_are_markers() -> None:
-    """The same text as special tokens is a call, and ordinary text inside it is an argument."""
-    reader = parser()
-    reader.feed("<tool_call>", special=True)
-    reader.feed(QUOTED, special=False)
-    reader.feed("</tool_call>", special=True)
-    reader.finish()
-
-    assert [call.arguments_json for call in reader.message.tool_calls] == ['{"note": "</tool_call>"}']
-
-
 def test_copies_are_independent() -> None:
     """A copy continues from the same state, including quoted tokens."""
-    reader = parser()
-    reader.feed("<tool_", special=False)
-    twin = reader.copy()
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, special_tokens=("<tool_call>",))
+    parser.feed("<tool_", special=False)
+    twin = parser.copy()
     twin.feed("call>", special=False)
     twin.finish()
-    reader.finish()
+    parser.finish()
 
-    assert (reader.message.content, twin.message.content) == ("<tool_", "<tool_call>")
-
-
-def test_what_is_quoted_goes_on_over_chunks() -> None:
-    """Part of a token is held back. A token that may be part of a longer one waits for more text."""
-    reader = Parser(Format(), Request(), special_tokens=("<a>", "[b]"))
-    assert reader.feed("x<a>y[b", special=False) == [ContentText("x<a>y")]
-    assert reader.feed("]", special=False) == [ContentText("[b]")]
-    assert reader.feed("<", special=False) == []
-    assert reader.finish() == [ContentText("<"), MessageFinished()]
-
-    other = Parser(Format(), Request(), special_tokens=("<a", "<ab"))
-    found = [other.feed(text, special=False) for text in ("x<a", "b", "<a!")]
-    assert found == [[ContentText("x")], [ContentText("<ab")], [ContentText("<a!")]]
-
-
-def test_every_event_gets_its_characters_back() -> None:
-    """Quoted tokens are restored in texts, names, arguments and reports."""
-    reader = Parser(FORMAT, Request(tools=None))
-    events = reader.feed("<think>", special=True) + reader.feed("a <think> b", special=False)
-    events += reader.feed("</think><tool_call>", special=True)
-    events += reader.feed('{"name": "<think>", "arguments": {"a": "<tool_call>"}}', special=False)
-    events += reader.feed("</tool_call>", special=True) + reader.finish()
-
-    assert reader.message.reasoning == "a <think> b"
-    assert [(call.name, call.arguments_json) for call in reader.message.tool_calls] == [
-        ("<think>", '{"a": "<tool_call>"}')
-    ]
-    letters = Parser(Format(), Request(), grammar=Grammar(content(chars("a-z", 1, None))), special_tokens=("<think>",))
-    reported = [*letters.feed("ab<think>", special=False), *letters.finish()]
-    assert [event.text for event in reported if isinstance(event, Malformed)] == ["<"]
-    events += reported
-    assert all(character < "\U0010f000" for event in events for character in repr(event))
+    assert (parser.message.content, twin.message.content) == ("<tool_", "<tool_call>")
