@@ -15,13 +15,11 @@ from splitting import fed
 from unrender import (
     ChatTemplate,
     ContentText,
-    Malformed,
     Parser,
     Policy,
-    ReasoningText,
     RequestError,
-    ToolCallFinished,
     ToolCallStarted,
+    machine,
 )
 from unrender.answer.build import answer_of, calls_of
 from unrender.answer.views import CallView
@@ -147,57 +145,18 @@ def test_parsers_with_counted_ids_pickle() -> None:
 STARTED = ToolCallStarted(0, "id", "f")
 
 
-def test_broken_text_is_content_when_no_call_follows() -> None:
-    """Broken text waits while only whitespace follows. The next word makes it content."""
+def events(text: str) -> list[Any]:
+    found: list[Any] = eval(text, dict(vars(machine)))
+    return found
+
+
+@cases
+def test_broken_text_waits_for_a_call(why: str, takes: list[tuple[str, str]], rest: str) -> None:
+    """Each pair is the events that are taken and those that are released. The rest is released at the end."""
     cleaner = Cleaner()
 
-    assert cleaner.take([ContentText("a"), BrokenText("f{}")]) == [ContentText("a")]
-    assert cleaner.take([ContentText(" ")]) == []
-    assert cleaner.take([ContentText("c")]) == [ContentText("f{}"), ContentText(" "), ContentText("c")]
-    assert cleaner.take([ContentText("d")]) == [ContentText("d")]
-
-
-def test_only_words_make_broken_text_content() -> None:
-    """Reports wait together with the broken text."""
-    cleaner = Cleaner()
-    report = Malformed("x", 1, "y")
-    cleaner.take([BrokenText("f{}")])
-
-    assert cleaner.take([report, ToolCallFinished(0, "complete")]) == []
-    assert cleaner.take([ReasoningText("so")]) == [
-        ContentText("f{}"),
-        report,
-        ToolCallFinished(0, "complete"),
-        ReasoningText("so"),
-    ]
-
-
-def test_broken_text_is_content_at_the_end() -> None:
-    """Text that is still held back at the end of the output is content."""
-    cleaner = Cleaner()
-    cleaner.take([BrokenText("f{}")])
-
-    assert cleaner.finish() == [ContentText("f{}")]
-
-
-def test_broken_text_is_dropped_when_a_call_follows() -> None:
-    """The next call releases the waiting text without the broken part. Broken text after a call is dropped at once."""
-    cleaner = Cleaner()
-    cleaner.take([BrokenText("f{}"), ContentText("\n")])
-
-    assert cleaner.take([STARTED]) == [ContentText("\n"), STARTED]
-    assert cleaner.take([BrokenText("g{}"), ContentText("c")]) == [ContentText("c")]
-    assert cleaner.finish() == []
-
-
-def test_a_call_is_remembered() -> None:
-    """Leftovers are dropped however much text comes between them and the call."""
-    cleaner = Cleaner()
-    cleaner.take([STARTED, ContentText("a")])
-
-    assert cleaner.take([ContentText("b"), Malformed("x", 1, "y")]) == [ContentText("b"), Malformed("x", 1, "y")]
-    assert cleaner.take([BrokenText("g{}")]) == []
-    assert cleaner.finish() == []
+    assert [cleaner.take(events(taken)) for taken, _ in takes] == [events(released) for _, released in takes]
+    assert cleaner.finish() == events(rest)
 
 
 def test_a_copy_is_independent() -> None:
