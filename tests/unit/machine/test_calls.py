@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from cases import cases
 from properties import families
-from properties.families import ID_FIRST
+from properties.families import COUNTED, ID_FIRST
 from splitting import fed
+from turn_rows import SOURCES
 
 from unrender import (
     ChatTemplate,
@@ -23,7 +24,7 @@ from unrender import (
 )
 from unrender.answer.build import answer_of, calls_of
 from unrender.answer.views import CallView
-from unrender.format import Arguments, CallSyntax, Format, Slot
+from unrender.format import Format
 from unrender.machine import BrokenText
 from unrender.machine.calls.mending import mend
 from unrender.parser.message import Cleaner
@@ -34,24 +35,10 @@ NOW = Tool(name="now")
 REQUEST = Request(tools=(NOW,))
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 FORMAT = Format.named("tool-call-json")
-COUNTED = Format(
-    tools=CallSyntax(
-        call_start="<call>",
-        call_end="</call>",
-        function=("functions.", Slot.NAME, ":", Slot.INDEX, "<args>", Slot.ARGUMENTS),
-        arguments=Arguments(),
-        id_parts=(0, 4),
-    )
-)
-TEMPLATE = ChatTemplate.from_string(
-    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
-    "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
-    "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}<args>{{ c.function.arguments | tojson }}</call>{% endfor %}"
-    "<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-)
+TEMPLATE = ChatTemplate.from_string(SOURCES["calls"])
 QUESTION = {"role": "user", "content": "When?"}
 OFFERED = {"type": "function", "function": {"name": "now"}}
-ANSWER = "<call>now<args>{}</call>"
+ANSWER = '<call>{"name": "now", "arguments": {}}</call>'
 
 
 def ids(parser: Parser, *chunks: str) -> list[str]:
@@ -94,24 +81,25 @@ def test_copies_share_no_id_of_later_calls() -> None:
 
 def test_a_counter_that_was_written_before_is_counted_on() -> None:
     """An id that is already taken is replaced by the next count."""
-    text = "<call>functions.now:0<args>{}</call>"
-    assert ids(Parser(COUNTED, REQUEST), text) == ["functions.now:0"]
-    assert ids(Parser(COUNTED, REQUEST), text * 3) == ["functions.now:0", "functions.now:1", "functions.now:2"]
-    later = Parser(COUNTED, REQUEST, known_ids=["functions.now:0", "functions.go:1"])
-    assert ids(later, text) == ["functions.now:2"]
+    call = "<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>"
+    first, later = (
+        Parser(COUNTED.format, families.REQUEST, known_ids=known)
+        for known in ((), ("functions.now:0", "functions.go:1"))
+    )
+    assert ids(first, f"<|calls_begin|>{call * 3}<|calls_end|>") == [
+        "functions.now:0",
+        "functions.now:1",
+        "functions.now:2",
+    ]
+    assert ids(later, f"<|calls_begin|>{call}<|calls_end|>") == ["functions.now:2"]
 
 
-def test_a_maker_that_repeats_itself_still_gives_unique_ids() -> None:
-    """If the function returns the same id again, random ids replace it."""
-    found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: "same"), CALL * 3)
-    assert found[0] == "same"
-    assert len(set(found)) == 3
-
-
-def test_no_id_is_empty() -> None:
-    """If the function returns an empty id, a random id replaces it."""
-    found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: ""), CALL * 3)
-    assert len(set(found) - {""}) == 3
+@pytest.mark.parametrize("made", ["same", ""])
+def test_a_maker_that_repeats_itself_still_gives_unique_ids(made: str) -> None:
+    """If the function returns the same id again, or an empty one, random ids replace it."""
+    found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: made), CALL * 3)
+    assert found[0] == made or not made
+    assert len({*found} - {""}) == 3
 
 
 def test_a_maker_is_asked_a_hundred_times() -> None:
@@ -138,8 +126,8 @@ def test_made_ids_are_recorded_in_order() -> None:
 
 def test_parsers_with_counted_ids_pickle() -> None:
     """A parser with counted ids can be pickled."""
-    parser = pickle.loads(pickle.dumps(Parser(COUNTED, REQUEST)))
-    assert ids(parser, "<call>functions.now:0<args>{}</call>") == ["functions.now:0"]
+    parser = pickle.loads(pickle.dumps(Parser(COUNTED.format, families.REQUEST)))
+    assert len(ids(parser, *COUNTED.outputs[0])) == 2
 
 
 STARTED = ToolCallStarted(0, "id", "f")
