@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from cases import beside, cases
 from rendering_rows import template_of
+from rows import patched
 
 from unrender import Message, ToolCall
 from unrender.analysis import ReasoningPlace
 from unrender.analysis.ask import (
     CONTENT,
     EOS,
-    NAMES,
     REASONING,
     RESULT,
     USER,
@@ -30,27 +30,18 @@ from unrender.analysis.ask.answers import cut_outs, is_shown
 from unrender.analysis.derivation import witness_of
 from unrender.conversation.messages import Said
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.grammar import Role
 from unrender.proof import CutOut, misread, misread_parts, refused
 
 SOURCE = beside(__file__, "source.jinja")
 FORMAT = Format(
     turn=TurnTexts(headers=("<assistant>",)),
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
-    tools=CallSyntax(
-        call_start="<call>",
-        function=(Slot.NAME, " ", Slot.ARGUMENTS),
-        call_end="</call>",
-    ),
+    tools=CallSyntax(call_start="<call>", function=(Slot.NAME, " ", Slot.ARGUMENTS), call_end="</call>"),
 )
 C, R = CONTENT, REASONING
 OWN, REQUEST = own_answers(), request_of()
 ONE, TWO = make_calls(2)
-CALL, BARE, BOTH = (
-    assistant(calls=(ONE,)),
-    assistant(calls=make_calls(1, 0)),
-    assistant(calls=(ONE, TWO)),
-)
+CALL, BOTH = OWN["one call"], OWN["two calls"]
 WRITTEN = f'<call>{ONE.name} {{"akeyvorn": 730101}}</call>'
 WRITTEN_TWO = f'<call>{TWO.name} {{"akeyvorn": 730102}}</call>'
 ASKED = f"<user>{USER}<assistant>"
@@ -85,57 +76,34 @@ def read(
     return found[0].message if found else None
 
 
-SHOWN = {
-    "content": (assistant(C), f"<a>{C}", True),
-    "content twice": (assistant(C), f"{C}{C}", False),
-    "content and the question": (assistant(C), f"{C}{USER}", False),
-    "other content": (assistant(C), R, False),
-    "reasoning is missing": (assistant(C, R), C, False),
-    "reasoning twice": (assistant(C, R), f"{R}{C}{R}", True),
-    "a call": (CALL, WRITTEN, True),
-    "a call twice": (CALL, WRITTEN * 2, True),
-    "just the name": (CALL, ONE.name, False),
-    "another value": (CALL, WRITTEN.replace("730101", "5"), False),
-    "another key": (CALL, WRITTEN.replace("akeyvorn", "key"), False),
-    "one call of two": (BOTH, WRITTEN, False),
-}
+CALLS = {"CALL1": WRITTEN, "CALL2": WRITTEN_TWO, "NAME": ONE.name}
+WORDS = {**CALLS, "CONTENT": C, "REASONING": R, "QUESTION": USER, "EOS": EOS}
 
 
-@pytest.mark.parametrize(("said", "text", "expected"), SHOWN.values(), ids=SHOWN)
-def test_answers_are_judged_that_show_all_of_it(said, text, expected):
+def spelled(text: str) -> str:
+    """Return a text of a row with the words and calls of the probes."""
+    for word, meant in WORDS.items():
+        text = text.replace(word, meant)
+    return text
+
+
+@cases
+def test_answers_are_judged_that_show_all_of_it(why, said, text, expected):
     """An answer is judged if it contains every needle, content once, and not the question."""
-    assert is_shown(said, text, USER) is expected
+    assert is_shown(OWN[said], spelled(text), USER) is expected
 
 
 def call(name=ONE.name, arguments='{"akeyvorn": 730101}', status="complete"):
     return ToolCall(name=name, arguments_json=arguments, id="0", status=status)
 
 
-MEANT = {
-    "the call": (Message(tool_calls=(call(),)), True, False, False),
-    "with content": (Message(content=C, tool_calls=(call(),)), False, False, False),
-    "with reasoning": (Message(reasoning=R, tool_calls=(call(),)), False, False, True),
-    "other arguments": (Message(tool_calls=(call(arguments="{}"),)), False, True, False),
-    "another name": (Message(tool_calls=(call(NAMES[1]),)), False, True, False),
-    "twice": (Message(tool_calls=(call(), call())), False, True, False),
-    "never": (Message(content=WRITTEN), False, True, False),
-    "cut off": (Message(failed_calls=(call(status="truncated"),)), False, True, False),
-    "with another that is cut off": (
-        Message(tool_calls=(call(),), failed_calls=(call(status="truncated"),)),
-        False,
-        True,
-        False,
-    ),
-}
-
-
-@pytest.mark.parametrize(("message", "same", "calls_are_wrong", "reasoning_is_wrong"), MEANT.values(), ids=MEANT)
-def test_a_message_says_just_what_was_meant(message, same, calls_are_wrong, reasoning_is_wrong):
+@cases
+def test_a_message_says_just_what_was_meant(why, content, reasoning, calls, failed, wrong):
     """Content, reasoning and whole calls are compared. A misread answer lists the wrong parts."""
-    found = misread_parts(CALL, message)
+    made = {"tool_calls": [call(**given) for given in calls], "failed_calls": [call(**given) for given in failed]}
+    message = Message(content=spelled(content), reasoning=spelled(reasoning), **{key: tuple(made[key]) for key in made})
 
-    assert (not found) is same
-    assert (Role.CALL in found, Role.REASONING in found) == (calls_are_wrong, reasoning_is_wrong)
+    assert sorted(part.value for part in misread_parts(CALL, message)) == wrong
 
 
 def test_calls_are_compared_when_all_are_complete():
@@ -186,73 +154,33 @@ def test_what_is_not_shown_is_not_cut_out(why, known, template, first, replaced,
     assert len(cut_outs(prober(source, **known), REQUEST)) == count, why
 
 
-@pytest.mark.parametrize(
-    ("said", "answer"),
-    [
-        (OWN["content"], f"{C}{EOS}"),
-        (OWN["reasoning and content"], f"<r>{R}</r>{C}{EOS}"),
-        (CALL, WRITTEN),
-        (BARE, f"<call>{ONE.name} {{}}</call>{EOS}"),
-        (BOTH, WRITTEN + WRITTEN_TWO),
-    ],
-)
-def test_what_is_read_right_is_not_reported(said, answer):
-    """Answers in the format's own syntax aren't reported, with or without the end of sequence."""
-    assert read(said, answer) is None
+@cases
+def test_an_answer_is_read_as_the_row_says(why, said, answer, how, gives):
+    """Answers that are misread are reported with the message, but not those that could be others, or aren't known to be answers.
+
+    `how` changes the format and the template's source, and has the start of the answer, and whether it continues the whole prompt.
+    """
+    source, format = SOURCE, Format.from_dict(patched(FORMAT.to_dict(), how.get("format", {})))
+    for old, new in how.get("source", {}).items():
+        source = source.replace(old, spelled(new))
+    start = spelled(how.get("start", "<user>QUESTION<assistant>"))
+    found = read(OWN[said], spelled(answer), source=source, format=format, start=start, asked=how.get("asked", True))
+
+    assert (found and told(found)) == (gives and {key: spelled(text) for key, text in gives.items()})
 
 
-def test_what_is_read_otherwise_is_reported():
-    """The report contains the message that was read instead."""
-    assert read(OWN["reasoning and content"], f"[{R}]{C}") == Message(content=f"[{R}]{C}")
-    assert read(CALL, f"{C}{WRITTEN}").content == C
-    assert [found.name for found in read(BOTH, WRITTEN).tool_calls] == [ONE.name]
-    assert read(CALL, WRITTEN.removesuffix("}</call>")).failed_calls[0].status == "truncated"
+def test_calls_that_are_written_alike_are_not_judged():
+    """A template that writes one name for all tools shows another call as the same text."""
+    swapped = SOURCE.replace("{{ c.function.name }}", ONE.name)
 
-
-def test_other_call_syntaxes_prove_nothing():
-    """An answer that only a tolerated syntax reads is misread."""
-    other = replace(FORMAT.tools, call_start="<f>", call_end="</f>")
-    written = WRITTEN.replace("<call>", "<f>").replace("</call>", "</f>")
-
-    assert read(CALL, written, format=replace(FORMAT, tolerated=(other,))) == Message(content=written)
-    assert read(CALL, WRITTEN, format=replace(FORMAT, tolerated=(other,))) is None
-
-
-def test_answers_that_are_written_alike_are_not_judged():
-    """Answers that the template writes as the same text aren't judged. Calls read as text don't count."""
-    unmarked = SOURCE.replace("<r>", "").replace("</r>", "")
-    swapped = SOURCE.replace("{{ c.function.name }}", f"{NAMES[0]}")
-    as_text = SOURCE.replace("<call>", "").replace("</call>", "")
-
-    assert read(OWN["reasoning and content"], f"{R}{C}{EOS}", source=unmarked) is None
-    assert read(OWN["reasoning and content"], f"{R}{C}", source=unmarked) == Message(content=f"{R}{C}")
     assert read(replace(BOTH, calls=(TWO,)), f"{WRITTEN.replace('01}', '02}')}{EOS}", source=swapped) is None
-    assert read(CALL, f'{ONE.name} {{"akeyvorn": 730101}}{EOS}', source=as_text) is not None
 
 
-HEADERS = {
-    "after the header": (FORMAT, ASKED, True),
-    "after half of it": (FORMAT, f"<user>{USER}<assi", False),
-    "with whitespace": (replace(FORMAT, turn=TurnTexts(headers=("<assistant>\n",))), ASKED, True),
-    "one header of two": (replace(FORMAT, turn=TurnTexts(headers=("<x>", "<assistant>"))), ASKED, True),
-    "no header": (replace(FORMAT, turn=TurnTexts()), ASKED, False),
-    "a header before the question came again": (FORMAT, f"{ASKED}<user>{USER}", False),
-    "a header before the question": (FORMAT, f"<assistant><user>{USER}", False),
-    "the prompt begins reasoning": (
-        replace(FORMAT, reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>")),
-        ASKED,
-        False,
-    ),
-}
-
-
-@pytest.mark.parametrize(("format", "start", "judged"), HEADERS.values(), ids=HEADERS)
-def test_answers_that_leave_the_prompt_are_judged_after_a_header(format, start, judged):
-    """Without a header between question and answer, the text may not be an answer, and isn't judged."""
-    assert (
-        read(OWN["reasoning and content"], f"[{R}]{C}", format=format, start=start, asked=False) is not None
-    ) is judged
-    assert read(OWN["reasoning and content"], f"[{R}]{C}", format=format, start=start) is not None
+def told(message: Message) -> dict[str, str]:
+    """Return what was read: texts, and the names of calls or the statuses of failed ones."""
+    calls = " ".join([*(call.name for call in message.tool_calls), *(call.status for call in message.failed_calls)])
+    parts = {"content": message.content, "reasoning": message.reasoning, "calls": calls}
+    return {key: text for key, text in parts.items() if text}
 
 
 TAGGED = Format(
