@@ -12,36 +12,35 @@ from cases import cases
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from turn_rows import SOURCES
 
 from unrender import (
-    ArgumentsText,
     ChatTemplate,
     ContentText,
     Event,
-    Malformed,
     Message,
-    MessageFinished,
     Parser,
     ReasoningText,
     RequestError,
     ToolCall,
-    ToolCallFinished,
-    ToolCallStarted,
     Turn,
+    machine,
 )
 from unrender.format import Format
 from unrender.openai import Completion, Usage, deltas, finish_reason, message_of
 from unrender.types import CallStatus, Request, Tool
 
 COMPLETION = Completion(model="m", id="chatcmpl-1", created=1)
-EVENTS = [
-    ReasoningText("Hm."),
-    ContentText("Wait"),
-    ToolCallStarted(0, "abc", "now"),
-    ArgumentsText(0, '{"utc": '),
-    ArgumentsText(0, "true}"),
-    ToolCallFinished(0, "complete"),
-]
+CALL = "[ToolCallStarted(0, 'abc', 'now'), ArgumentsText(0, '{\"utc\": '), ArgumentsText(0, 'true}'), ToolCallFinished(0, 'complete')]"
+
+
+def events_of(text: str) -> list[Event]:
+    """Return the events of a row, which are written as code."""
+    found: list[Event] = eval(text, dict(vars(machine)))
+    return found
+
+
+EVENTS = [ReasoningText("Hm."), ContentText("Wait"), *events_of(CALL)]
 
 
 def call(status: CallStatus) -> ToolCall:
@@ -76,33 +75,25 @@ def test_a_stream_is_one_of_openais():
     assert whole.usage == CompletionUsage(prompt_tokens=3, completion_tokens=4, total_tokens=7)
 
 
-def test_the_role_comes_once_and_first():
-    """A stream starts with the role, even if nothing else follows."""
-    stream = COMPLETION.choice(1)
+@cases
+def test_a_stream_is_as_the_row_says(why, given, index, fed, ended, sent):
+    """Each chunk is one of OpenAI's, with the index of its choice. The role is sent once and first. A list has the deltas and the finish reason."""
+    stream = Completion(model="m", **given).choice(index)
+    chunks = [chunk for events in fed for chunk in stream.chunks(events_of(events))]
+    chunks += [] if ended is None else stream.end(Message(**ended))
 
-    first, last = stream.end(Message())
-
-    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-    assert (last["choices"][0]["index"], last["choices"][0]["finish_reason"]) == (1, "stop")
-
-
-def test_the_role_does_not_come_again():
-    """The role is sent once, however often the stream is fed."""
-    stream = COMPLETION.choice()
-    chunks = [*stream.chunks(EVENTS[:1]), *stream.chunks(EVENTS[1:2]), *stream.end(Message(content="Wait"))]
-
-    assert ["role" in chunk["choices"][0]["delta"] for chunk in chunks] == [True, False, False, False]
+    for chunk in chunks:
+        ChatCompletionChunk.model_validate(chunk, strict=True)
+    choices = [chunk["choices"][0] for chunk in chunks]
+    assert {choice["index"] for choice in choices} == {index}
+    assert [choice["delta"] for choice in choices] + [choices[-1]["finish_reason"]] == sent
 
 
-def test_a_broken_call_is_named_in_the_stream():
-    """Clients that collected the fragments of a broken call learn its status."""
-    events = [*EVENTS[:4], ToolCallFinished(0, "truncated")]
-    chunks = list(COMPLETION.choice().chunks(events))
-
-    assert chunks[-1]["choices"][0]["delta"] == {
-        "tool_calls": [{"index": 0, "function": {"arguments": ""}, "status": "truncated"}]
-    }
-    ChatCompletionChunk.model_validate(chunks[-1], strict=True)
+@cases
+def test_events_add_up(why, events, message, sent):
+    """The message of events has all texts in order, and calls with their statuses. Each event is one delta or none."""
+    assert repr(message_of(events_of(events))) == message
+    assert list(deltas(events_of(events))) == sent
 
 
 def test_a_completion_is_one_of_openais():
@@ -127,13 +118,11 @@ def test_reasoning_goes_by_the_name_that_was_chosen():
     """Either name of the reasoning field can be used, in chunks and in bodies."""
     other = Completion(model="m", reasoning_field="reasoning")
 
-    body = other.body([message_of(EVENTS)])["choices"][0]["message"]
-    deltas = [chunk["choices"][0]["delta"] for chunk in other.choice().chunks(EVENTS)]
-
-    assert (body["reasoning"], "reasoning_content" in body) == ("Hm.", False)
-    assert deltas[1] == {"reasoning": "Hm."}
-    assert COMPLETION.body([message_of(EVENTS)])["choices"][0]["message"]["reasoning_content"] == "Hm."
-    assert list(COMPLETION.choice().chunks(EVENTS[:1]))[1]["choices"][0]["delta"] == {"reasoning_content": "Hm."}
+    for completion, name in ((COMPLETION, "reasoning_content"), (other, "reasoning")):
+        body = completion.body([message_of(EVENTS)])["choices"][0]["message"]
+        deltas = [chunk["choices"][0]["delta"] for chunk in completion.choice().chunks(EVENTS)]
+        assert (body[name], deltas[1]) == ("Hm.", {name: "Hm."})
+        assert not {"reasoning", "reasoning_content"} & body.keys() - {name}
 
 
 def test_content_is_null_beside_calls_alone():
@@ -163,68 +152,6 @@ def test_a_half_written_call_is_not_fit_to_be_executed():
     assert "tool_calls" not in Message(tool_calls=(call("open"),)).to_openai()
 
 
-MIXED = (
-    ReasoningText("so"),
-    ContentText("a"),
-    ToolCallStarted(0, "id0", "f"),
-    ArgumentsText(0, '{"x"'),
-    ArgumentsText(0, ": 1}"),
-    ToolCallFinished(0, "complete"),
-    Malformed("x", 3, "y"),
-    ToolCallStarted(1, "id1", "g", offered=False),
-    ContentText("b"),
-    MessageFinished(),
-)
-
-
-def test_events_add_up():
-    """Texts are joined in order, an unfinished call is open, and malformed text adds nothing."""
-    assert message_of(MIXED) == Message(
-        content="ab",
-        reasoning="so",
-        tool_calls=(
-            ToolCall(name="f", arguments_json='{"x": 1}', id="id0"),
-            ToolCall(name="g", arguments_json="", id="id1", status="open", offered=False),
-        ),
-    )
-
-
-def test_failed_calls_are_those_that_were_given_and_those_that_were_not():
-    """Failed calls are in order of failure. A call whose text became content isn't one of the message's calls."""
-    waited = ToolCall(name="f", arguments_json="{", id="", status="truncated")
-    events: list[Event] = [Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")]
-    ended = message_of([*events, ToolCallFinished(0, "invalid")])
-
-    given = ToolCall(name="g", arguments_json="", id="id0", status="invalid")
-    assert (ended.tool_calls, ended.failed_calls) == ((given,), (waited, given))
-    assert message_of(events).failed_calls == (waited,)
-
-
-def test_each_event_is_one_delta_or_none():
-    """Id, type and name are sent once per call, then fragments. Ends and malformed text have no delta."""
-    events = [
-        ReasoningText("r"),
-        ContentText("c"),
-        ToolCallStarted(1, "x", "f"),
-        ArgumentsText(1, "{}"),
-        ToolCallFinished(1, "complete"),
-        Malformed("", 0, "y"),
-        MessageFinished(),
-    ]
-
-    assert list(deltas(events)) == [
-        {"reasoning_content": "r"},
-        {"content": "c"},
-        {"tool_calls": [{"index": 1, "id": "x", "type": "function", "function": {"name": "f", "arguments": ""}}]},
-        {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
-    ]
-
-
-SOURCE = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
-    '{% for c in m.tool_calls or [] %}<call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</call>'
-    "{% endfor %}<end>{% endfor %}<assistant>"
-)
 ANSWER = 'One moment.<call>{"name": "rain", "arguments": {"city": "Paris"}}</call><end>'
 TOOL = {"name": "rain", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 
@@ -232,7 +159,9 @@ TOOL = {"name": "rain", "parameters": {"type": "object", "properties": {"city": 
 @pytest.fixture(scope="module")
 def turn() -> Turn:
     """A turn whose answers may call `rain`."""
-    return ChatTemplate.from_string(SOURCE).prepare([{"role": "user", "content": "Will it rain?"}], tools=[TOOL])
+    return ChatTemplate.from_string(SOURCES["calls"]).prepare(
+        [{"role": "user", "content": "Will it rain?"}], tools=[TOOL]
+    )
 
 
 async def _later(chunks: list[str]) -> AsyncIterator[str]:
