@@ -56,19 +56,6 @@ def test_given_format_wins():
     assert template.prepare([USER], tools=[TOOL]).parse(CALL).content == CALL
 
 
-def test_named_templates(tmp_path):
-    """The tool template is used if there are tools, otherwise the default one."""
-    named = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "with tools"}]
-    config = {"chat_template": named, "eos_token": {"content": "</s>"}}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-
-    template = ChatTemplate.from_pretrained(tmp_path)
-
-    assert template.prepare([USER]).prompt == "plain"
-    assert template.prepare([USER], tools=[TOOL]).prompt == "with tools"
-    assert template._loaded.eos_token == "</s>"
-
-
 def test_file_with_tokens(tmp_path):
     """A file is loaded with the tokens passed by the caller."""
     (tmp_path / "t.jinja").write_text("{{ bos_token }}{{ eos_token }}")
