@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import Metaspace as MetaspaceDecoder
 from tokenizers.pre_tokenizers import Metaspace
 
-from unrender import ChatTemplate, ContentText, ToolCallStarted
+from unrender import ChatTemplate, ContentText, Message
 from unrender.errors import TokenizerError
 from unrender.integrations.rendered import tail_text
 from unrender.limits import MAX_FEW
@@ -36,6 +36,14 @@ def parser(tokenizer: Tokenizer) -> TokenParser:
     return TokenParser(turn.parser(), tokenizer)
 
 
+def read(tokenizer: Any, ids: Any) -> Message:
+    """Return the message of ids."""
+    reader = parser(tokenizer)
+    reader.feed(ids)
+    reader.finish()
+    return reader.message
+
+
 def test_ids_give_what_the_text_gives(tokenizer):
     """Fed one id at a time, the message equals that of the whole text. Partial characters are held back."""
     reader = parser(tokenizer)
@@ -53,14 +61,10 @@ def test_a_spelled_out_special_token_is_a_quotation(tokenizer):
     spelled = [tokenizer.token_to_id(letter) for letter in "<call>"]
     rest = tokenizer.encode('{"name":"now","arguments":{}}</call>').ids
 
-    quoted, meant = parser(tokenizer), parser(tokenizer)
-    quoted.feed([*spelled, *rest])
-    events = meant.feed([tokenizer.token_to_id("<call>"), *rest])
-    quoted.finish()
+    quoted = read(tokenizer, [*spelled, *rest])
 
-    assert quoted.message.tool_calls == ()
-    assert quoted.message.content.startswith("<call>")
-    assert [event.name for event in events if isinstance(event, ToolCallStarted)] == ["now"]
+    assert (quoted.tool_calls, quoted.content[:6]) == ((), "<call>")
+    assert [call.name for call in read(tokenizer, [tokenizer.token_to_id("<call>"), *rest]).tool_calls] == ["now"]
 
 
 CALL = '{"name":"now","arguments":{}}'
@@ -154,11 +158,8 @@ class Cleaning:
 def test_spaces_before_punctuation_stay():
     """A tokenizer that cleans up spaces doesn't change text, whether ids come one by one or together."""
     text = "git add . && echo 'a , b' ?"
-    reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered().parser(), Cleaning())
-    reader.feed(map(ord, text))
-    reader.finish()
 
-    assert reader.message.content == text
+    assert read(Cleaning(), map(ord, text)).content == text
     assert tail_text(Cleaning(), [*map(ord, text)]) == text
 
 
@@ -189,24 +190,19 @@ def test_markers_that_are_added_but_not_special_are_read():
     """An added token is a marker as a token, whether the tokenizer marks it as special or not."""
     made = byte_level(())
     made.add_tokens([AddedToken(text, special=False) for text in ("<call>", "</call>")])
-    reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered(tools=TOOLS).parser(), made)
-    reader.feed(made.encode(ANSWER).ids)
-    reader.finish()
 
-    assert [call.name for call in reader.message.tool_calls] == ["now"]
+    assert [call.name for call in read(made, made.encode(ANSWER).ids).tool_calls] == ["now"]
 
 
 def test_a_marker_that_the_tokenizer_lacks_is_read_in_letters():
     """A model without a token for `<call>` starts calls with its letters. Markers with tokens can still be quoted."""
     made = byte_level(["<|end|>"])
-    reader = TokenParser(ChatTemplate.from_string(SOURCE).prepare_rendered(tools=TOOLS).parser(), made)
     ids = made.get_vocab()
 
-    reader.feed([*map(ids.__getitem__, "<|end|>"), *made.encode(ANSWER).ids, ids["<|end|>"]])
-    reader.finish()
+    message = read(made, [*map(ids.__getitem__, "<|end|>"), *made.encode(ANSWER).ids, ids["<|end|>"]])
 
-    assert reader.message.content.strip() == "<|end|>Grüße, 東京 😀!"
-    assert [call.name for call in reader.message.tool_calls] == ["now"]
+    assert message.content.strip() == "<|end|>Grüße, 東京 😀!"
+    assert [call.name for call in message.tool_calls] == ["now"]
 
 
 # Pieces of prompts.
