@@ -119,7 +119,7 @@ def test_reasoning_goes_by_the_name_that_was_chosen():
     other = Completion(model="m", reasoning_field="reasoning")
 
     for completion, name in ((COMPLETION, "reasoning_content"), (other, "reasoning")):
-        body = completion.body([message_of(EVENTS)])["choices"][0]["message"]
+        body: dict[str, Any] = {**completion.body([message_of(EVENTS)])["choices"][0]["message"]}
         deltas = [chunk["choices"][0]["delta"] for chunk in completion.choice().chunks(EVENTS)]
         assert (body[name], deltas[1]) == ("Hm.", {name: "Hm."})
         assert not {"reasoning", "reasoning_content"} & body.keys() - {name}
