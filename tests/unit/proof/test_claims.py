@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import corpus
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 from cases import beside, cases
-from properties.families import TAG_AND_JSON, THINK
 from rendering_rows import template_of
+from rows import patched
 
 from unrender import ChatTemplate, Limits
-from unrender.analysis.ask import CONTENT, Prober, Spent, own_answers, shapes
+from unrender.analysis.ask import CONTENT, Prober, Spent, shapes
 from unrender.analysis.ask.discovery import discover
 from unrender.analysis.derivation import witness_of
 from unrender.analysis.find.skeletons import json_spans
@@ -22,14 +24,13 @@ from unrender.errors import FormatWarning
 from unrender.format import (
     CallSyntax,
     Content,
-    ContentMode,
     Format,
     Reasoning,
-    ReasoningMode,
     ToolMode,
     TurnTexts,
     lexemes,
 )
+from unrender.format.data import decode
 from unrender.proof import Witness
 from unrender.proof.claims import claims_to_read, possible_format, prove
 from unrender.proof.split import (
@@ -48,14 +49,10 @@ GLUED = beside(__file__, "glued.jinja")
 """A template in which only the prompt writes all the arrows before a call."""
 
 
+@cache
 def witness(name: str) -> Witness:
     path = corpus.TEMPLATES / f"{name}.jinja"
     return witness_of(discover(Prober(template=template_of(path.read_text(encoding="utf-8")))))
-
-
-@pytest.fixture
-def shown():
-    return witness("json-tags")
 
 
 @pytest.fixture
@@ -63,55 +60,24 @@ def format():
     return corpus.derived_format(corpus.TEMPLATES / "json-tags.jinja")
 
 
-def test_calls_that_are_not_read_are_no_longer_claimed(shown, format):
-    """A wrong call syntax is dropped with a message. Reasoning and content are kept."""
-    proof = prove(
-        shown, replace(format, tools=replace(format.tools, call_start="<call>", call_end="</call>", section_start=""))
-    )
-
-    assert proof.format.tools.mode is ToolMode.NONE
-    assert (proof.format.reasoning, proof.format.content) == (format.reasoning, format.content)
-    assert [text.partition(":")[0] for text in proof.given_up] == ["calls are read"]
-    assert proof.misread == ()
+PARTS = ("tools", "reasoning", "content", "content_with_calls")
 
 
-def test_reasoning_that_is_not_read_is_no_longer_claimed():
-    """Wrong reasoning markers are dropped with a message."""
-    format = corpus.derived_format(corpus.TEMPLATES / "wrapped-eos.jinja")
-    wrong = Reasoning(mode=ReasoningMode.TAG_BASED, start="<plan>", end="</plan>")
-    proof = prove(witness("wrapped-eos"), replace(format, reasoning=wrong))
+@cases
+def test_what_is_not_read_is_no_longer_claimed(why, template, wrong, left, given_up, misread):
+    """A wrong part of a format is dropped with a message, and the other parts are kept. `wrong` and `left` are changes of the format."""
+    derived = corpus.derived_format(corpus.TEMPLATES / f"{template}.jinja").to_dict()
+    changed, expected = (Format.from_dict(patched(derived, change)) for change in (spelled(wrong), left))
+    proof = prove(witness(template), changed)
 
-    assert proof.format.reasoning == Reasoning()
-    assert [text.partition(":")[0] for text in proof.given_up] == ["reasoning is read"]
-
-
-@pytest.mark.parametrize("start", [CONTENT, f"{CONTENT}\n<"])
-def test_a_wrong_second_wrapper_goes_alone(shown, format, start):
-    """A wrong wrapper for content next to calls is dropped. Calls and other content are read as before."""
-    wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=start, end="</tool_call>")
-    proof = prove(shown, replace(format, content_with_calls=wrong))
-
-    assert proof.format.content_with_calls is None
-    assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
-    assert len(proof.given_up) == 1
+    assert [getattr(proof.format, part) for part in PARTS] == [getattr(expected, part) for part in PARTS]
+    assert [text.partition(":")[0] for text in proof.given_up] == given_up
+    assert sorted({found.cut_out.name for found in proof.misread}) == misread
 
 
-def test_a_wrong_wrapper_goes_alone(shown, format):
-    """If a piece of content was mistaken for its wrapper, the wrapper is dropped."""
-    wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=CONTENT, end="</say>")
-    proof = prove(shown, replace(format, content=wrong))
-
-    assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
-    assert [text.partition(":")[0] for text in proof.given_up] == ["content is wrapped"]
-
-
-def test_nothing_is_given_up_where_no_answer_is_read(shown, format):
-    """If no answer can be read, calls aren't to blame: they are kept, and each misread answer is listed."""
-    turn = replace(format.turn, end="", ends=())
-    proof = prove(shown, replace(format, turn=turn))
-
-    assert proof.format.tools == format.tools
-    assert {found.cut_out.name for found in proof.misread} == set(own_answers())
+def spelled(change):
+    """Return a change with the probe's content."""
+    return json.loads(json.dumps(change).replace("CONTENT", CONTENT))
 
 
 def test_single_calls_are_claimed_alone(format):
@@ -264,45 +230,12 @@ def test_markers_in_any_brackets_are_cut_as_a_whole(brackets):
     assert is_tag(over)
 
 
-TOOLS = TAG_AND_JSON.format.tools
+@cases
+def test_a_text_that_no_format_can_contain_is_given_up(why, format, parts, found, given_up):
+    """Only the invalid field is dropped if possible, otherwise its part, and what depends on it. `found` is a change of the format."""
+    kinds = {"turn": TurnTexts, "reasoning": Reasoning, "content": Content, "tools": CallSyntax}
+    made = {name: decode(kinds[name], part, where=name) for name, part in parts.items()}
+    possible, messages = possible_format(Format.from_dict({"version": 2, **format}), **made)
 
-
-def test_a_field_goes_before_its_part() -> None:
-    """If one field of a turn is invalid, only that field is dropped."""
-    found, given_up = possible_format(Format(), turn=TurnTexts(headers=("<h>",), end="x" * 40_000), reasoning=THINK)
-
-    assert found == Format(turn=TurnTexts(headers=("<h>",)), reasoning=THINK)
-    assert len(given_up) == 1
-    assert given_up[0].startswith("turn.end: was given up")
-
-
-def test_a_part_goes_that_its_field_is_needed_for() -> None:
-    """Reasoning without a closing marker is dropped as a whole."""
-    blank = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="\n")
-    wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<c>", end="</c>")
-
-    found, given_up = possible_format(Format(tools=TOOLS), reasoning=blank, content=wrapped)
-
-    assert found == Format(tools=TOOLS, content=wrapped)
-    assert [said.partition(":")[0] for said in given_up] == ["reasoning.end", "reasoning.end"]
-
-
-def test_what_depends_on_a_part_goes_with_it() -> None:
-    """If calls are dropped, reasoning no longer contains calls."""
-    holding = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>", holds_calls=True)
-
-    found, given_up = possible_format(Format(tools=TOOLS, reasoning=holding), tools=CallSyntax())
-
-    assert (found.tools, found.reasoning.holds_calls, found.reasoning.end) == (CallSyntax(), False, "</think>")
-    assert len(given_up) == 1
-
-
-def test_what_no_field_is_to_blame_for_goes_together() -> None:
-    """Markers that are too long together are all dropped, since nothing shows which of them is wrong."""
-    turn = TurnTexts(headers=tuple(f"<{letter * 900}>" for letter in "abcdefghijklmnopqrs"))
-
-    found, given_up = possible_format(Format(reasoning=THINK), turn=turn)
-
-    assert found == Format(reasoning=THINK)
-    assert len(given_up) == 1
-    assert given_up[0].endswith("and everything found with it was given up")
+    assert possible == Format.from_dict(patched({"version": 2, **format}, found))
+    assert list(messages) == given_up
