@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import corpus
 import pytest
@@ -23,13 +24,10 @@ from unrender.analysis.completion import calls_are_refuted, find_doubts
 from unrender.analysis.find.turn_frame import TurnFrame, find_frame
 from unrender.format import (
     CallSyntax,
-    Content,
-    ContentMode,
     Format,
     Reasoning,
     ReasoningMode,
     Slot,
-    Spelling,
     TurnTexts,
     preserved_tokens,
     special_tokens,
@@ -180,47 +178,14 @@ def test_two_calls_count_where_they_may_be():
     assert not calls_are_refuted((one, two), Format())
 
 
-THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>")
-OTHER = replace(THINK, start="<t>", end="</t>")
-SAY = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
-CALL = CallSyntax(call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
-SAME = replace(CALL, call_start="<c>\n")
-KIND = replace(CALL, call_start="<k>", call_end="</k>")
-SPELLING = Spelling(marker="<c>", others=("<C>",))
+@cases
+def test_a_declared_format_is_added_to_a_derived_one(
+    why: str, derived: dict[str, Any], declared: dict[str, Any], merged: dict[str, Any]
+) -> None:
+    """What was derived is kept, and what is missing is filled. Another call syntax is tolerated."""
+    own, ours, both = (Format.from_dict({"version": 2, **data}) for data in (derived, declared, merged))
 
-
-def declared(**parts):
-    return Declared(name="ours", why="for a test", format=Format(**parts))
-
-
-def test_what_was_derived_stays():
-    """Derived reasoning, content and calls are kept. A different declared call syntax is tolerated."""
-    derived = Format(reasoning=THINK, content=SAY, tools=CALL)
-    added = declared(reasoning=OTHER, content=replace(SAY, start="<x>", end="</x>"), tolerated=(KIND, SAME, KIND))
-
-    merged = with_declared(derived, added)
-
-    assert (merged.reasoning, merged.content, merged.tools) == (THINK, SAY, CALL)
-    assert merged.tolerated == (KIND,)
-    assert merged.declared == ("ours",)
-
-
-def test_what_is_missing_is_filled():
-    """Each part that wasn't derived is taken from the declared format."""
-    merged = with_declared(
-        Format(), declared(reasoning=OTHER, content=SAY, tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
-    )
-
-    assert (merged.reasoning, merged.content, merged.tools) == (OTHER, SAY, CALL)
-    assert (merged.spellings, merged.ignored) == ((SPELLING,), ("<i>",))
-    assert with_declared(Format(content=SAY), declared(ignored=("<i>",))).content == SAY
-
-
-def test_what_adds_nothing_is_not_named():
-    """A declared format that adds nothing leaves the format unchanged, without duplicate spellings."""
-    derived = Format(tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
-
-    assert with_declared(derived, declared(tolerated=(SAME,), spellings=(SPELLING,), ignored=("<i>",))) == derived
+    assert with_declared(own, Declared(name="ours", why="for a test", format=ours)) == both
 
 
 @pytest.mark.parametrize("item", [item for item in declared_formats() if item.evidence], ids=lambda item: item.name)
