@@ -23,6 +23,7 @@ from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, Job, OutputPiece, Sampler
 from unrender.gateway.config import sampler_template
+from unrender.gateway.gateway import GatewayLimits, Keys
 
 TEMPLATES = Path(__file__).parent / "templates"
 WEATHER = {
@@ -179,6 +180,16 @@ def metric(text: str, name: str, **labels: str) -> float | None:
 def corpus(name: str) -> list[Any]:
     """Return the rows of a file in `corpus/gateway`."""
     return case_rows(CORPUS / "gateway" / f"{name}.jsonl")
+
+
+def gateway_settings(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a row's gateway: `settings`, `limits`, and `keys` with the names of their models."""
+    found = dict(row.get("settings", {}))
+    if "limits" in row:
+        found["limits"] = GatewayLimits(**row["limits"])
+    if "keys" in row:
+        found["keys"] = Keys(models={key: frozenset(names) for key, names in row["keys"].items()})
+    return found
 
 
 def chunked(text: str, size: int) -> Iterable[str]:

@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 import pytest
-from live import ASKED, heard, listening, request
+from live import ASKED, heard, listening
 from serving import Told, asked, posted, served, template
 
 from unrender.gateway import app
@@ -103,16 +103,6 @@ def test_client_that_goes_in_mid_body_leaves_no_traceback(path, caplog):
         assert asyncio.run(run())[0] == 200
     assert "Traceback" not in caplog.text
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-@pytest.mark.slow
-def test_connection_stays_open_for_whole_bodies():
-    """The connection stays open if the body of a refused request has already arrived."""
-    refused = request("/v1/chat/completions").replace(b"connection: close\r\n", b"")
-
-    (answer,), _ = heard(refused + request("/v1/chat/completions", headers=GOOD), keys=KEYS)
-
-    assert (answer.count(b"HTTP/1.1 401"), answer.count(b"HTTP/1.1 200")) == (1, 1)
 
 
 def test_key_is_shown_its_own_models_only():

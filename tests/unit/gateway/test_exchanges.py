@@ -21,12 +21,11 @@ from typing import Any
 import pytest
 from cases import beside
 from live import ASKED
-from serving import Told, asked, chunked, corpus, counts, served
+from serving import Told, asked, chunked, corpus, counts, gateway_settings, served
 from streams import added_up, frames, said
 
 from unrender import ChatTemplate
 from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.openai import Usage
 
 PATHS = {path.split("/")[2]: path for path in ASKED}
@@ -58,13 +57,10 @@ def engine(row: Mapping[str, Any]) -> Told:
 
 def gateway(row: Mapping[str, Any], told: Told, **more: Any) -> Any:
     """Return the gateway of a row."""
-    settings = {**row.get("settings", {}), **more}
-    if "limits" in row:
-        settings["limits"] = GatewayLimits(**row["limits"])
-    if "keys" in row:
-        settings["keys"] = Keys(models={key: frozenset(names) for key, names in row["keys"].items()})
     source = beside(__file__, f"{row['beside']}.jinja") if "beside" in row else row.get("source")
-    return served(told, ChatTemplate.from_string(source) if source else row.get("template", ""), **settings)
+    return served(
+        told, ChatTemplate.from_string(source) if source else row.get("template", ""), **gateway_settings(row) | more
+    )
 
 
 def requests(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
