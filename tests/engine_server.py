@@ -106,12 +106,14 @@ async def pieces_of(backend: Backend, job: Job) -> list[Any]:
     return found
 
 
-def with_engine(make: Callable[..., Backend], answers: Mapping[str, Any], act: Any, **server: Any) -> Any:
+def with_engine(
+    make: Callable[..., Backend], answers: Mapping[str, Any], act: Any, *, idle_timeout: float = 5, **server: Any
+) -> Any:
     """Call `act` with a backend and an engine that gives these answers, and return its result."""
 
     async def run() -> Any:
         async with EngineServer(answers, **server) as engine:
-            backend = make(engine.url, idle_timeout=5)
+            backend = make(engine.url, idle_timeout=idle_timeout)
             try:
                 return await act(backend, engine)
             finally:

@@ -2,7 +2,7 @@
 
 A row is a gateway and one request, or several `requests` to it, with parts of the expected answers. `engine` is the text that the engine
 generates, its pieces, or a list of pieces for each job, of which the last one repeats. A piece is a text, which comes in
-parts of `size` characters, a pause in seconds, an error, or an `OutputPiece`. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body. A request with
+parts of `size` characters (a list stands for a row for each size), a pause in seconds, an error, or an `OutputPiece`. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body, and `content` its bytes, repeated some `times`. A request with
 `"stream": "both"` is sent twice, and `sum` is the content of both answers. `$0.id` in a request is the id of the first answer. `extends` is the
 number of the job whose prompt and answer begin the prompt. A `rendered` prompt is the same without kept answers.
 
@@ -48,7 +48,7 @@ def engine(row: Mapping[str, Any]) -> Told:
     """Return the engine of a row."""
     given = row.get("engine", "Hi")
     jobs = given if isinstance(given, list) and isinstance(given[0], list) else [given]
-    answers = [list(pieces([job] if isinstance(job, str) else job, row.get("size", 10_000))) for job in jobs]
+    answers = [list(pieces([job] if isinstance(job, str) else job, row["size"])) for job in jobs]
     can = EngineCapabilities(seed=False, **row.get("can", {}))
     told = Told(lambda _: answers[min(len(told.jobs), len(answers)) - 1], capabilities=can)
     told.counting = row.get("counting", True)
@@ -70,14 +70,20 @@ def requests(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     method = one.get("method", "POST")
     headers = [(name, value.encode("latin-1")) for name, value in one.get("headers", {}).items()]
     for path, stream in product(paths, streams):
+        if "content" in one:
+            content = one["content"].encode("latin-1") * one.get("times", 1)
+            yield path, {"method": method, "path": path, "headers": headers, "content": content}
+            continue
         body = one["body"] if "body" in one else {**ASKED.get(path, {}), **one.get("more", {})}
         body = body if stream is None else body | {"stream": stream}
         yield path, {"method": method, "path": path, "headers": headers, "json": body if method == "POST" else None}
 
 
 def at(value: Any, path: str) -> Any:
-    """Return a part of a value. `path` has the names of items and fields."""
+    """Return a part of a value. `path` has the names of items and fields, and `*` is a list of a part of all items."""
     for name in path.split("."):
+        if name == "*":
+            return [at(item, path.partition("*.")[2]) for item in value]
         value = (
             value[int(name)] if name.isdigit() else value[name] if isinstance(value, Mapping) else getattr(value, name)
         )
@@ -103,7 +109,14 @@ def within(expected: Any, found: Any) -> bool:
     return bool(expected == found)
 
 
-@pytest.mark.parametrize("row", [*corpus("exchanges"), *corpus("refusals")], ids=lambda row: row["says"])
+def rows() -> Iterator[Any]:
+    """Yield all rows, each with one size."""
+    for row in (*corpus("exchanges"), *corpus("refusals")):
+        sizes = row.get("size", 10_000)
+        yield from ({**row, "size": size} for size in (sizes if isinstance(sizes, list) else [sizes]))
+
+
+@pytest.mark.parametrize("row", [*rows()], ids=lambda row: row["says"])
 def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     """Each request gets the answer of its row."""
     caplog.set_level(logging.INFO, "unrender")
