@@ -4,7 +4,7 @@ A row is a gateway and one request, or several `requests` to it, with parts of t
 generates, its pieces, or a list of pieces for each job, of which the last one repeats. A piece is a text, which comes in
 parts of `size` characters (a list stands for a row for each size), a pause in seconds, an error, or an `OutputPiece`. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body, and `content` its bytes, repeated some `times`. A request with
 `"stream": "both"` is sent twice, and `sum` is the content of both answers. `$0.id` in a request is the id of the first answer. `extends` is the
-number of the job whose prompt and answer begin the prompt. A `rendered` prompt is the same without kept answers.
+number of the job whose prompt and answer begin the prompt, and `same` that of a job with the same prompt. `logged` texts begin with their level. A `rendered` prompt is the same without kept answers.
 
 Rules: every answer names its request, an error has the form of its API, and no job is left open.
 """
@@ -133,13 +133,15 @@ def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> N
             if "extends" in request:
                 begun = told.jobs[request["extends"]].turn.prompt + told.texts[request["extends"]]
                 assert prompt.startswith(begun), (prompt, begun)
+            if "same" in request:
+                assert prompt == told.jobs[request["same"]].turn.prompt
             if "rendered" in request:
                 assert prompt == asked(gateway(row, told, extend="off"), **how).json()["prompt"]
     assert told.closed == len(told.jobs)
     for name, values in row.get("counts", {}).items():
         assert counts(application, *name.split(".")) == values, name
     for text, times in row.get("logged", {}).items():
-        assert sum(text in record.getMessage() for record in caplog.records) == times
+        assert sum(text in f"{record.levelname} {record.getMessage()}" for record in caplog.records) == times
 
 
 def check_jobs(jobs: Sequence[Job], expected: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from engine_server import MAKERS, EngineServer, pieces_of, with_engine
+from engine_server import MAKERS, EngineServer, Scripted, pieces_of, with_engine
 from serving import HELLO, TOOL, corpus, template
 
 from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
@@ -171,12 +171,13 @@ def test_template_comes_from_llama_server():
     assert (loaded.default, loaded.bos_token, loaded.eos_token) == ("{{ bos_token }}x", "<s>", "</s>")
 
 
-def test_tokens_are_counted():
-    """Engines that can count do, and the others return None."""
+def test_engines_differ():
+    """Engines that can count tokens do, and the others return None. Only some accept images."""
     answers = {"/tokenize": {"tokens": [1, 2, 3], "count": 4}, "/v1/models": {"data": [{"id": "m"}]}}
     counts = [with_engine(make, answers, lambda backend, _: backend.count("text")) for make in MAKERS.values()]
 
     assert counts == [3, 4, None, 4, None]
+    assert [make(Scripted()).capabilities.images for make in MAKERS.values()] == ["marked", "shown", "", "shown", ""]
 
 
 class Kept:
