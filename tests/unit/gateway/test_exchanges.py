@@ -23,6 +23,7 @@ from cases import beside
 from live import ASKED
 from serving import Told, asked, chunked, corpus, counts, gateway_settings, served
 from streams import added_up, frames, said
+from tables import at, within
 
 from unrender import ChatTemplate
 from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
@@ -79,17 +80,6 @@ def requests(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield path, {"method": method, "path": path, "headers": headers, "json": body if method == "POST" else None}
 
 
-def at(value: Any, path: str) -> Any:
-    """Return a part of a value. `path` has the names of items and fields, and `*` is a list of a part of all items."""
-    for name in path.split("."):
-        if name == "*":
-            return [at(item, path.partition("*.")[2]) for item in value]
-        value = (
-            value[int(name)] if name.isdigit() else value[name] if isinstance(value, Mapping) else getattr(value, name)
-        )
-    return value
-
-
 def filled(row: Any, answers: Sequence[Any]) -> Any:
     """Return a request with parts of earlier answers, such as `$0.id`."""
 
@@ -98,15 +88,6 @@ def filled(row: Any, answers: Sequence[Any]) -> Any:
         return json.dumps(part) if place[1] else str(part)
 
     return json.loads(re.sub(r'("?)\$(\d[\w.]*)\1', found, json.dumps(row)))
-
-
-def within(expected: Any, found: Any) -> bool:
-    """Return whether JSON has all expected fields."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        return all(name in found and within(item, found[name]) for name, item in expected.items())
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(map(within, expected, found))
-    return bool(expected == found)
 
 
 def rows() -> Iterator[Any]:
