@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from engine_server import MAKERS, EngineServer, Scripted, pieces_of, with_engine
-from serving import HELLO, TOOL, corpus, template
+from serving import HELLO, RED, SHOWING, TOOL, corpus, template
 
-from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
+from unrender.gateway.backends import IMAGE, Backend, EngineError, EngineGrammar, Job
 
 TEXTS = ("Hé", "llo ", "😀")
 
@@ -40,8 +40,19 @@ each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 TURN = template().prepare(HELLO, tools=[TOOL])
 
 
+PARTS = [
+    {"type": "text", "text": "Which is"},
+    {"type": "image_url", "image_url": {"url": RED}},
+    {"type": "text", "text": " or?"},
+]
+SHOWN = SHOWING.prepare([{"role": "user", "content": PARTS}])
+MARKED = replace(SHOWN, prompt=SHOWN.prompt.replace("<|vision|>", IMAGE))
+TURNS = {"": TURN, "shown": SHOWN, "marked": MARKED}
+"""Turns without an image, and with the template's own placeholder or the gateway's."""
+
+
 def job(**more: Any) -> Job:
-    return Job(turn=TURN, request_id="r1", headers={"traceparent": "t"}, **more)
+    return Job(**{"turn": TURN, "request_id": "r1", "headers": {"traceparent": "t"}, **more})
 
 
 def generated(
@@ -116,11 +127,13 @@ def test_job(row):
     """An engine gets the request of its row, and its answer becomes pieces or an error.
 
     A request keeps special tokens, sets all defaults, avoids the engine's own limit, and contains the grammar. Errors show no keys.
-    `texts` are those of the pieces, `scored` the tokens with log probabilities, and `first` is the first of them.
+    `lacks` is a word that no request contains. `texts` are those of the pieces, `scored` the tokens with log probabilities, and `first` is the first of them.
     """
     kind = KINDS[row["engine"]]
-    kind = replace(kind, make=MAKERS[row.get("client", row["engine"])], others=row.get("others", kind.others))
-    grammar = {"grammar": EngineGrammar(dialect="structural_tag", text="{}")} if row.get("tag") else {}
+    given = {name: row.get(name, getattr(kind, name)) for name in ("path", "others")}
+    kind = replace(kind, make=MAKERS[row.get("client", row["engine"])], **given)
+    more = {"turn": TURNS[row.get("image", "")]}
+    more |= {"grammar": EngineGrammar(dialect="structural_tag", text="{}")} if row.get("tag") else {}
     theirs, ours = row.get("instead", ("", ""))
     said = row.get("answer", kind.answer.decode().replace(theirs, ours))
     said = [said] if isinstance(said, str) else said
@@ -131,7 +144,7 @@ def test_job(row):
     )
     server = {name: row[name] for name in ("status", "idle_timeout") if name in row}
 
-    engine, pieces = generated(kind, said, work=job(**row.get("job", {}), **grammar), **server)
+    engine, pieces = generated(kind, said, work=job(**row.get("job", {}), **more), **server)
 
     requests = [(body, headers) for path, body, headers in engine.asked if path == kind.path]
     assert len(requests) == row.get("requests", 1)
@@ -139,6 +152,7 @@ def test_job(row):
         assert headers.items() >= {"authorization": "Bearer secret", "traceparent": "t"}.items()
         for name, value in row.get("body", {}).items():
             assert body[name] == value or body[name].items() >= value.items()
+        assert row.get("lacks", "nothing") not in str(body)
     if "error" in row:
         (error,) = pieces
         assert {name: getattr(error, name) for name in row["error"]} == row["error"]
