@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import openai
+from letters import WEATHER as TOOL
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -26,18 +27,13 @@ from unrender.gateway.config import sampler_template
 from unrender.gateway.gateway import GatewayLimits, Keys
 
 TEMPLATES = Path(__file__).parent / "templates"
-WEATHER = {
-    "name": "get_weather",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
-TOOL = {"type": "function", "function": WEATHER}
+WEATHER: Any = TOOL["function"]
 HELLO = [{"role": "user", "content": "Hello"}]
 SHOWING = ChatTemplate.from_file(Path(__file__).with_name("unit") / "gateway" / "showing.jinja")
 """A template that renders images and sounds."""
 RED = "data:image/png;base64,cmVk"
 """Minimal data of an image; nothing decodes it."""
 _STRICT: Any = {"api_key": "key", "max_retries": 0, "_strict_response_validation": True}
-_FINAL = {"Completions": "get_final_completion", "Responses": "get_final_response", "Messages": "get_final_message"}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
 
@@ -153,13 +149,6 @@ def anthropic_of(application: Any) -> Any:
 
     http = TestClient(application, base_url="http://gateway")
     return anthropic.Anthropic(base_url="http://gateway", http_client=http, **_STRICT)
-
-
-def both(api: Any, *, streamed: Mapping[str, Any] | None = None, **request: Any) -> tuple[Any, Any]:
-    """Return a whole answer and an added-up stream, validated by a client; `streamed` applies only to the stream."""
-    whole = api.create(model="m", **request)
-    with api.stream(model="m", **request, **(streamed or {})) as events:
-        return whole, getattr(events, _FINAL[type(api).__name__])()
 
 
 def counts(application: Any, name: str, label: str) -> Mapping[str, float]:

@@ -100,7 +100,7 @@ def rows() -> Iterator[Any]:
 @pytest.mark.parametrize("row", [*rows()], ids=lambda row: row["says"])
 def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     """Each request gets the answer of its row."""
-    caplog.set_level(logging.INFO, "unrender")
+    caplog.set_level(logging.DEBUG, "unrender")
     told = engine(row)
     application, answers = gateway(row, told), list[Any]()
     for one in row.get("requests", [row]):

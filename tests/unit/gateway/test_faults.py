@@ -14,9 +14,8 @@ import pytest
 from cases import thinned
 from engine_server import MAKERS, EngineServer, Scripted, events
 from live import ASKED, listening, request, settled
-from serving import Told, corpus, posted, served
+from serving import Told, posted, served
 
-from unrender.gateway.backends import EngineError
 from unrender.gateway.gateway import GatewayLimits
 
 PATHS = list(ASKED)
@@ -163,25 +162,3 @@ def test_silent_engine_is_waited_for_with_pings():
     assert before.count(": ping") >= 2
     assert after.count(": ping") >= 2
     assert text.endswith("data: [DONE]\n\n")
-
-
-@pytest.mark.parametrize("row", corpus("too_long"), ids=lambda row: row["words"][:40])
-def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
-    """Errors about the context have the code and message that make agents shorten a conversation."""
-    error = EngineError(row["words"], status=row["status"])
-    application, begun = served(Told([error])), served(Told(["Hi", error]))
-
-    chat, responses, messages = (posted(application, path, json=body) for path, body in ASKED.items())
-    stream = posted(begun, PATHS[1], json={**ASKED[PATHS[1]], "stream": True})
-
-    found = [answer.json()["error"] for answer in (chat, responses)]
-    last = json.loads(stream.text.strip().rpartition("data: ")[2])["response"]["error"]["code"]
-    words = [one["message"] for one in (*found, messages.json()["error"])]
-    assert [text.startswith("prompt is too long") for text in words] == [row["long"]] * 3
-    assert (last == "context_length_exceeded") == row["long"]
-    if row["long"]:
-        assert {answer.status_code for answer in (chat, messages, responses)} == {400}
-        assert {one["code"] for one in found} == {"context_length_exceeded"}
-        assert [one["param"] for one in found] == ["messages", "input"]
-    else:
-        assert {one["code"] for one in found} == {None}

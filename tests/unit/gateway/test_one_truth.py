@@ -9,12 +9,12 @@ from itertools import cycle
 from typing import Any, get_args
 
 import pytest
-from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, served, template, written
+from serving import CALL, HELLO, TOOL, Told, chunked, corpus, served, template, written
 from streams import comparable
-from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
+from three_apis import APIS, both, calls_in, continued, so_far
 
 from unrender.gateway.answers.turns import CallDelivery
-from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece
+from unrender.gateway.backends import EngineCapabilities, OutputPiece
 
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
@@ -162,25 +162,6 @@ def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
     assert "truncated" in json.dumps(whole) or api != "chat"
 
 
-@each_api
-@each_release
-def test_when_a_call_is_sent(api: str, calls: CallDelivery) -> None:
-    """The arguments come in one piece, when the call is complete, unless calls are streamed."""
-    application, asked = gateway(CALL, calls, "stop"), {"model": "m", "stream": True}
-    if api == "messages":
-        stream = anthropic_of(application).messages.create(tools=[BLOCK], max_tokens=9, messages=HELLO, **asked)
-        found = sum(event.type == "content_block_delta" for event in stream)
-    elif api == "responses":
-        stream = openai_of(application).responses.create(input="Hello", tools=[FLAT], **asked)
-        found = sum(event.type == "response.function_call_arguments.delta" for event in stream)
-    else:
-        stream = openai_of(application).chat.completions.create(messages=HELLO, tools=[TOOL], **asked)
-        deltas = [call for chunk in stream for call in chunk.choices[0].delta.tool_calls or ()]
-        found = sum(bool(call.function.arguments) for call in deltas)
-
-    assert found > 1 if calls == "streamed" else found == 1
-
-
 # Healing: if a call breaks, the engine continues after the valid part, and the client sees one whole answer.
 
 LOOK = "Let me look.\n"
@@ -210,26 +191,3 @@ def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
         assert second.grammar is not None
         assert not second.grammar.triggers
     assert engine.closed == len(engine.jobs)
-
-
-FAULTS = [EngineError("no", status=status) for status in (400, 404, 429, 500, 503)] + [EngineError("gone")]
-
-
-@pytest.mark.few(12)
-@pytest.mark.parametrize("rest", ["", '"Ro'], ids=["at once", "later"])
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.status))
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("said", [LOOK + MISQUOTED, MISQUOTED + "\nIt rains."], ids=["last", "with text after it"])
-def test_an_answer_survives_a_healing_that_fails(api: str, said: str, fault: EngineError, rest: str) -> None:
-    """If healing fails, the client gets the model's own answer with a warning, streamed or not."""
-    engine = Told(
-        lambda _: [*([rest] if rest else []), fault] if len(engine.jobs) % 2 == 0 else [*chunked(said, 5), FINISHED],
-        capabilities=HEALING,
-    )
-
-    streamed, whole = both(api, served(engine, "json-tags", attempts=1))
-
-    plain = both(api, served(Told([*chunked(said, 5), FINISHED]), "json-tags"))[1]
-    found = [{**answer, "warnings": None, "usage": None} for answer in (streamed, whole, plain)]
-    assert comparable(found[0]) == comparable(found[1]) == comparable(found[2])
-    assert len(engine.jobs) == 4

@@ -14,6 +14,7 @@ from typing import Any
 
 import command_line
 import pytest
+from letters import WEATHER
 from probe_templates import probed, tags
 from probed_server import Server, running
 from serving import TEMPLATES
@@ -22,14 +23,6 @@ from unrender import ChatTemplate
 from unrender.format import Format
 from unrender.gateway.backends import EngineError, Sampler
 from unrender.probe import ProbeReport, connected, page, probe, probe_engine
-
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 
 
 def fenced(text: str, *_: Any) -> str:
@@ -82,7 +75,7 @@ def test_observed_syntaxes_are_read(report: ProbeReport, tmp_path: Path) -> None
     path = tmp_path / "format.json"
     path.write_text(report.format.to_json(), encoding="utf-8")
     template = ChatTemplate(tags()._loaded, format=Format.from_file(path))
-    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=[TOOL])
+    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=[WEATHER])
     call = '```json\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n```'
 
     read = turn.parse(f"I look.\n{call}\nSoon I know.")
