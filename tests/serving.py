@@ -99,8 +99,10 @@ def template(name: str = "") -> ChatTemplate:
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
 
 
-def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **settings: Any) -> Starlette:
-    """Return a gateway with one model, `m`, and this engine, by default the sampler.
+def served(
+    engine: Backend | None = None, chat: str | ChatTemplate = "", *, names: Sequence[str] = ("m",), **settings: Any
+) -> Starlette:
+    """Return a gateway with a model for each name and this engine, by default the sampler.
 
     Settings are for the gateway, its turns or the model.
     """
@@ -108,8 +110,9 @@ def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **setti
     of_turns, own = (
         {name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (TurnFactory, Model)
     )
-    model = Model(name="m", turns=TurnFactory(template=loaded, **of_turns), backend=engine or Sampler(), **own)
-    return app([model], **settings)
+    backend = engine or Sampler()
+    models = [Model(name=it, turns=TurnFactory(template=loaded, **of_turns), backend=backend, **own) for it in names]
+    return app(models, **settings)
 
 
 def written(name: str, calls: Sequence[tuple[str, Any, str]]) -> str:

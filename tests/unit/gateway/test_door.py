@@ -8,12 +8,9 @@ import logging
 from typing import Any
 
 import pytest
-from live import ASKED, heard, listening
-from serving import Told, asked, posted, served, template
+from live import heard, listening
+from serving import Told, served
 
-from unrender.gateway import app
-from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.gateway import GatewayLimits, Keys
 
 KEYS = Keys(models={"good": frozenset({"m"})})
@@ -103,27 +100,3 @@ def test_client_that_goes_in_mid_body_leaves_no_traceback(path, caplog):
         assert asyncio.run(run())[0] == 200
     assert "Traceback" not in caplog.text
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-def test_key_is_shown_its_own_models_only():
-    """Lists and errors show only the models that the key opens. A request without a name uses the only one."""
-    turns = TurnFactory(template=template())
-    models = [Model(name=name, turns=turns, backend=Told(name)) for name in ("mine", "other")]
-    keys = Keys(models={"one": frozenset({"mine"}), "none": frozenset({"gone"}), "all": frozenset("*")})
-
-    application, path = app(models, keys=keys), "/v1/chat/completions"
-
-    def told(key):
-        headers, body = {"x-api-key": key}, ASKED[path]
-        listed = asked(application, "GET", "/v1/models", headers=headers).json()["data"]
-        wrong, unnamed = (
-            posted(application, path, json=dict(body) | more, headers=headers) for more in ({"model": "other"}, {})
-        )
-        return [model["id"] for model in listed], wrong, unnamed
-
-    one, none, all_ = map(told, ("one", "none", "all"))
-
-    assert (one[0], none[0], all_[0]) == (["mine"], [], ["mine", "other"])
-    assert [found[1].status_code for found in (one, none, all_)] == [404, 404, 200]
-    assert "expected one of ['mine'], found" in one[1].json()["error"]["message"]
-    assert [found[2].status_code for found in (one, none, all_)] == [200, 404, 404]

@@ -4,7 +4,8 @@ A row is a gateway and one request, or several `requests` to it, with parts of t
 generates, its pieces, or a list of pieces for each job, of which the last one repeats. A piece is a text, which comes in
 parts of `size` characters (a list stands for a row for each size), a pause in seconds, an error, or an `OutputPiece`. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body, and `content` its bytes, repeated some `times`. A request with
 `"stream": "both"` is sent twice, and `sum` is the content of both answers. `$0.id` in a request is the id of the first answer. `extends` is the
-number of the job whose prompt and answer begin the prompt, and `same` that of a job with the same prompt. `logged` texts begin with their level. A `rendered` prompt is the same without kept answers.
+number of the job whose prompt and answer begin the prompt, and `same` that of a job with the same prompt. `stored` is the
+text of a file for answers, with which the gateway restarts before each request. `logged` texts begin with their level. A `rendered` prompt is the same without kept answers.
 
 Rules: every answer names its request, an error has the form of its API, and no job is left open.
 """
@@ -16,6 +17,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,13 +100,18 @@ def rows() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("row", [*rows()], ids=lambda row: row["says"])
-def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     """Each request gets the answer of its row."""
     caplog.set_level(logging.DEBUG, "unrender")
     told = engine(row)
-    application, answers = gateway(row, told), list[Any]()
+    own: dict[str, Any] = {}
+    if "stored" in row:
+        own["store"] = str(tmp_path / "answers.db")
+        (tmp_path / "answers.db").write_text(row["stored"])
+    application, answers = gateway(row, told, **own), list[Any]()
     for one in row.get("requests", [row]):
         request = filled(one, answers)
+        application = gateway(row, told, **own) if own else application
         for path, how in requests(request):
             before = len(told.jobs)
             answer = asked(application, **how)

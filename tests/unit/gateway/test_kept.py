@@ -7,12 +7,9 @@ from typing import Any
 
 from cases import cases
 from live import ASKED
-from serving import HELLO, TOOL, Told, asked, browser, chunked, metric, posted, served, template
+from serving import HELLO, TOOL, Told, asked, browser, chunked, metric, posted, served
 from three_apis import APIS, continued
 
-from unrender.gateway import app
-from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.gateway import GatewayLimits
 
 CHAT = "/v1/chat/completions"
@@ -58,15 +55,6 @@ def prompt_after(application: Any, text: str = "Rain?", **more: Any) -> str:
 def extends(prompt: str, engine: Told) -> bool:
     """Return whether a prompt begins with the engine's last one and its answer."""
     return prompt.startswith(engine.jobs[-1].turn.prompt + engine.texts[-1])
-
-
-def test_models_share_nothing():
-    """Models with other names or settings don't share kept answers."""
-    engine, chat = Told(call(1)), template("json-tags")
-    application = app([Model(name=name, turns=TurnFactory(template=chat), backend=engine) for name in "mn"])
-
-    assert extends(prompt_after(application), engine)
-    assert not extends(prompt_after(application, model="n"), engine)
 
 
 def test_answer_whose_client_leaves_is_not_kept():

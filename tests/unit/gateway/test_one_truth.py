@@ -160,34 +160,3 @@ def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
     assert (values, whole_call) == ({}, False)
     assert "incomplete" in json.dumps(whole) or api != "responses"
     assert "truncated" in json.dumps(whole) or api != "chat"
-
-
-# Healing: if a call breaks, the engine continues after the valid part, and the client sees one whole answer.
-
-LOOK = "Let me look.\n"
-MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
-GOOD = MISQUOTED.partition('"the')[0]
-FINISHED = OutputPiece("", 0, "stop")
-HEALING = EngineCapabilities(seed=False, dialect="gbnf", lazy=True)
-MENDED = GOOD + '"Rome"}}\n</tool_call>'
-
-
-@pytest.mark.parametrize("size", [1, 7, 999])
-@pytest.mark.parametrize("api", APIS)
-def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
-    """The answer has the text before the call once, the new call, and nothing of the broken one, streamed or not."""
-    texts = (LOOK + MISQUOTED, MENDED.removeprefix(GOOD))
-    engine = Told(lambda _: [*chunked(texts[len(engine.jobs) % 2 - 1], size), FINISHED], capabilities=HEALING)
-
-    streamed, whole = both(api, served(engine, "json-tags"))
-
-    sound = both(api, served(Told([*chunked(LOOK + MENDED, 9), OutputPiece("", 0, "stop")]), "json-tags"))[1]
-    # The SDK drops warnings in Anthropic's stream.
-    said = [{**answer, "warnings": None} for answer in (streamed, whole, sound)]
-    assert comparable(said[0]) == comparable(said[1]) == comparable(said[2])
-    assert [values for _, values, _ in calls_in(api, whole)] == [{"city": "Rome"}]
-    for first, second in zip(engine.jobs[::2], engine.jobs[1::2], strict=True):
-        assert second.turn.prompt == first.turn.prompt + LOOK + GOOD
-        assert second.grammar is not None
-        assert not second.grammar.triggers
-    assert engine.closed == len(engine.jobs)
