@@ -98,32 +98,11 @@ WHEN: Mapping[str, Callable[[Task, int], bool]] = {
     "many tools": lambda task, _: task.count > 5,
     "odd": lambda _, number: number % 2 == 1,
 }
-ASKS: Mapping[str, Callable[..., Any]] = {
-    "first message": lambda body: {**body, "messages": body["messages"][:1]},
-    "no messages of": lambda body, role: {**body, "messages": [it for it in body["messages"] if it["role"] != role]},
-    "reversed tools": lambda body: {**body, "tools": body.get("tools", [])[::-1]},
-    "no variables": lambda body: {**body, "chat_template_kwargs": {}},
-}
-PARSES: Mapping[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
-    "none": lambda _: (),
-    "the first": lambda calls: calls[:1],
-    "texts as arguments": lambda calls: [
-        (name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls
-    ],
-    "no ids": lambda calls: [(name, given, "") for name, given, _ in calls],
-    "other names": lambda calls: [(f"functions.{name}", given, id) for name, given, id in calls],
-}
 
 
 def with_objects(response: Any) -> Any:
     """Return a response whose calls have arguments as an object instead of text."""
     return json.loads(re.sub(r'(?<="arguments": )"(.*?})"', lambda text: json.loads(text[0]), json.dumps(response)))
-
-
-RESPONDS: Mapping[str, Callable[..., Any]] = {
-    "refusal": lambda _, words: REFUSED | {"error": {"message": words}},
-    "objects as arguments": with_objects,
-}
 
 
 def joined(frames: Sequence[Any], size: int) -> list[Any]:
@@ -139,11 +118,24 @@ def joined(frames: Sequence[Any], size: int) -> list[Any]:
     return made
 
 
-FRAMES: Mapping[str, Callable[..., Any]] = {
+OF_DATA: Mapping[str, Callable[..., Any]] = {
+    "first message": lambda body: {**body, "messages": body["messages"][:1]},
+    "no messages of": lambda body, role: {**body, "messages": [it for it in body["messages"] if it["role"] != role]},
+    "reversed tools": lambda body: {**body, "tools": body.get("tools", [])[::-1]},
+    "no variables": lambda body: {**body, "chat_template_kwargs": {}},
+    "none": lambda _: (),
+    "the first": lambda calls: calls[:1],
+    "texts as arguments": lambda calls: [
+        (name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls
+    ],
+    "no ids": lambda calls: [(name, given, "") for name, given, _ in calls],
+    "other names": lambda calls: [(f"functions.{name}", given, id) for name, given, id in calls],
+    "refusal": lambda _, words: REFUSED | {"error": {"message": words}},
+    "objects as arguments": with_objects,
     "doubled": lambda frames: [frame for frame in frames for _ in range(2)],
     "joined": joined,
 }
-NAMED = {"asks": ASKS, "parses": PARSES, "responds": RESPONDS, "frames": FRAMES}
+"""Changes of requests, calls, responses and the events of a stream."""
 
 
 def changed(text: str, changes: Sequence[Sequence[Any]]) -> str:
@@ -191,7 +183,7 @@ def server(row: Mapping[str, Any]) -> dict[str, Any]:
             case "renders" | "reads" | "sends" | "bound":
                 found[field] = lambda text, changes=value: changed(text, changes)
             case "asks" | "parses" | "responds" | "frames":
-                found[field] = lambda given, how=NAMED[field][value[0]], more=tuple(value[1:]): how(given, *more)
+                found[field] = lambda given, how=OF_DATA[value[0]], more=tuple(value[1:]): how(given, *more)
             case _ if field not in ("cause", "when", "every"):
                 found[field] = value
     return found
