@@ -116,23 +116,3 @@ def test_response_templates_are_checked(asked):
     assert (checked.exit_code, "   PASSED   " in checked.stdout) == (0, True)
     assert (failed.exit_code, "+ tool_calls" in failed.stdout) == (1, True)
     assert data["passed"] is False
-
-
-CHUNKS = ["<thi", "nk>Rain?</think>\nHel", "lo"]
-FORMS = {
-    "list": json.dumps(CHUNKS),
-    "lines": "\n".join(map(json.dumps, CHUNKS)) + "\n\n",
-    "texts": "\n".join(json.dumps({"text": chunk}) for chunk in CHUNKS),
-    "completions": json.dumps([{"choices": [{"text": chunk}]} for chunk in CHUNKS]),
-    "deltas": json.dumps([{"choices": [{"delta": {"content": chunk}}]} for chunk in [None, *CHUNKS]]),
-    "events": "".join(f": comment\ndata: {json.dumps({'text': chunk})}\n\n" for chunk in CHUNKS) + "data: [DONE]\n",
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_all_forms_of_recordings_are_read(asked, form):
-    """All forms of a recording give the same result."""
-    data = json.loads(asked("batch replay T - --json", FORMS[form]).stdout)
-
-    assert data["message"] == {"role": "assistant", "content": "Hello", "reasoning_content": "Rain?"}
-    assert data["differences"] == []

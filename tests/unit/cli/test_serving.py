@@ -10,23 +10,10 @@ import subprocess
 import sys
 import time
 
+import command_line
 import httpx2
 import pytest
-from click.testing import CliRunner
 from live import free_port
-
-from unrender.cli.commands import app
-
-
-def test_taken_port_is_a_sentence():
-    """The error names a port that is in use."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        result = CliRunner().invoke(app, ["playground", "--port", str(port)])
-
-    assert (result.exit_code, f"port {port}: " in result.stderr) == (2, True)
 
 
 @pytest.mark.slow
@@ -46,14 +33,15 @@ def test_page_is_served_until_a_signal(tmp_path):
     assert offered["source"] == "{{ messages[0].content }}"
 
 
-def test_port_in_use_is_said_first():
-    """If the port is in use, the command fails before it prints an address."""
+@pytest.mark.parametrize("command", ["serve", "playground"])
+def test_port_in_use_is_said_first(command):
+    """If the port is in use, the command fails before it prints an address, and the error names the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = CliRunner().invoke(app, ["serve", "--port", str(taken.getsockname()[1])])
+        port = taken.getsockname()[1]
+        result = command_line.run(command, "--port", str(port))
 
-    assert result.exit_code == 2
-    assert "in use" in result.output
-    assert "listening" not in result.output
+    assert (result.exit_code, str(port) in result.stderr, "in use" in result.stderr) == (2, True, True)
+    assert "http://" not in result.output
 
 
 @pytest.mark.few(2)
