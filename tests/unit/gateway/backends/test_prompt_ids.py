@@ -217,26 +217,6 @@ def test_leaving_closes_the_connection():
     run(vllm(**{PATH: [first, 5.0]}), act)
 
 
-def test_prompt_that_does_not_fit_is_not_sent():
-    """The ids give the length of the prompt, so a prompt that doesn't fit is refused before it is sent."""
-
-    async def act(backend, server):
-        return await generated(backend, TURN), sent(server)
-
-    (error,), bodies = run(vllm(**{"/v1/models": {"data": [{"id": "m", "max_model_len": 5}]}}), act)
-
-    assert "maximum context length is 5 tokens" in error.message
-    assert bodies == []
-
-
-@pytest.mark.parametrize("tokens", [None, "ids", [1, "2"], [-1], [True], [2**32]])
-def test_tokens_that_are_none_are_an_error(tokens):
-    """An answer of the tokenizer that isn't a list of ids is an engine error."""
-    (error,) = run(vllm(**{"/tokenize": {"tokens": tokens}}), lambda backend, _: generated(backend, TURN))
-
-    assert "expected a list of token ids" in error.message
-
-
 def test_ids_are_kept_within_their_bound():
     """The least recently used ids are dropped first."""
     text = "Fine."
