@@ -163,12 +163,6 @@ def counts(application: Any, name: str, label: str) -> Mapping[str, float]:
     return +found
 
 
-def metric(text: str, name: str, **labels: str) -> float | None:
-    """Return the value with these labels among metrics in Prometheus' text format; None if missing."""
-    samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
-    return next((sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)), None)
-
-
 def corpus(name: str) -> list[Any]:
     """Return the rows of a file in `corpus/gateway`."""
     return case_rows(CORPUS / "gateway" / f"{name}.jsonl")

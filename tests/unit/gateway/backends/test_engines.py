@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from engine_server import MAKERS, EngineServer, Scripted, pieces_of, with_engine
+from engine_server import MAKERS, EngineServer, Scripted, pieces_of, read_request, with_engine
 from serving import HELLO, RED, SHOWING, TOOL, corpus, template
 
 from unrender.gateway.backends import IMAGE, Backend, EngineError, EngineGrammar, Job
@@ -207,13 +207,11 @@ class Kept:
         self.connections += 1
         for _ in range(self.requests):
             try:
-                head = await reader.readuntil(b"\r\n\r\n")
+                path, *_ = await read_request(reader)
             except asyncio.IncompleteReadError:
                 break
-            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0] or 0)
-            await reader.readexactly(length)
-            self.jobs += b"/completion" in head
-            said = KINDS["llama-server"].answer if b"/completion" in head else b'{"tokens": []}'
+            self.jobs += path == "/completion"
+            said = KINDS["llama-server"].answer if path == "/completion" else b'{"tokens": []}'
             writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(said), said))
             await writer.drain()
             writer.write(b"0\r\n\r\n")
