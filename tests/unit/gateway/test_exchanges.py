@@ -2,7 +2,7 @@
 
 A row is a gateway and one request, or several `requests` to it, with parts of the expected answers. `engine` is the text that the engine
 generates, its pieces, or a list of pieces for each job, of which the last one repeats. A piece is a text, which comes in
-parts of `size` characters (a list stands for a row for each size), a pause in seconds, an error, or an `OutputPiece`. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body, and `content` its bytes, repeated some `times`. A request with
+parts of `size` characters (a list stands for a row for each size), a pause in seconds, an error, or an `OutputPiece`. A `sampled` row has the sampler as its engine. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body, and `content` its bytes, repeated some `times`. A request with
 `"stream": "both"` is sent twice, and `sum` is the content of both answers. `$0.id` in a request is the id of the first answer. `extends` is the
 number of the job whose prompt and answer begin the prompt, and `same` that of a job with the same prompt. `stored` is the
 text of a file for answers, with which the gateway restarts before each request. `logged` texts begin with their level. A `rendered` prompt is the same without kept answers.
@@ -61,9 +61,8 @@ def engine(row: Mapping[str, Any]) -> Told:
 def gateway(row: Mapping[str, Any], told: Told, **more: Any) -> Any:
     """Return the gateway of a row."""
     source = beside(__file__, f"{row['beside']}.jinja") if "beside" in row else row.get("source")
-    return served(
-        told, ChatTemplate.from_string(source) if source else row.get("template", ""), **gateway_settings(row) | more
-    )
+    chat = ChatTemplate.from_string(source) if source else row.get("template", "")
+    return served(None if row.get("sampled") else told, chat, **gateway_settings(row) | more)
 
 
 def requests(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,7 @@ import anthropic
 import openai
 import pytest
 from live import ASKED
-from serving import HELLO, TOOL, Told, anthropic_of, openai_of, posted, served
+from serving import HELLO, Told, anthropic_of, openai_of, posted, served
 from streams import added_up, said
 
 from unrender.gateway.backends import Sampler
@@ -28,20 +28,6 @@ def test_several_choices_are_kept_apart():
     alone = [choice for single in singles for choice in said(CHAT, single)]
     assert said(CHAT, whole) == added_up(CHAT, asked(n=3, seed=7, stream=True).text) == alone
     assert whole["usage"]["completion_tokens"] == sum(single["usage"]["completion_tokens"] for single in singles)
-
-
-def test_choice_is_enforced():
-    """A required, a named and an allowed tool are called."""
-    other = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}}}}
-    named = {"type": "function", "function": {"name": "other"}}
-    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}
-
-    def called(choice):
-        message = asked(tools=[TOOL, other], tool_choice=choice, seed=1).json()["choices"][0]["message"]
-        return {call["function"]["name"] for call in message["tool_calls"]}
-
-    assert called("required") <= {"get_weather", "other"}
-    assert called(named) == called(allowed) == {"other"}
 
 
 def test_clients_raise_their_own_errors():
