@@ -1,4 +1,7 @@
-"""A stream adds up to the whole answer, and answers are accepted as history. Tests use real SDKs, all APIs and broken answers."""
+"""A stream adds up to the whole answer, and answers are accepted as history. Tests use real SDKs, all APIs and broken answers.
+
+The SDKs raise their own errors.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,19 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any, get_args
 
+import anthropic
+import openai
 import pytest
-from serving import CALL, HELLO, TOOL, Told, chunked, corpus, served, template, written
-from streams import comparable
+from live import ASKED
+from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
+from streams import added_up, comparable, said
 from three_apis import APIS, both, calls_in, continued, so_far
 
 from unrender.gateway.answers.turns import CallDelivery
 from unrender.gateway.backends import EngineCapabilities, OutputPiece
+from unrender.gateway.gateway import GatewayLimits
 
+CHAT = "/v1/chat/completions"
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
     *("bracket-id", "name-line", "answer-wrapped", "message-parts", ""),
@@ -160,3 +168,32 @@ def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
     assert (values, whole_call) == ({}, False)
     assert "incomplete" in json.dumps(whole) or api != "responses"
     assert "truncated" in json.dumps(whole) or api != "chat"
+
+
+def sampled(**request: Any) -> Any:
+    """Return the answer of the sampler."""
+    return posted(served(), CHAT, json={**ASKED[CHAT], **request})
+
+
+def test_several_choices_are_kept_apart() -> None:
+    """Each of n choices has its own text, streamed or not, and the usage adds up over all choices."""
+    whole = sampled(n=3, seed=7).json()
+    singles = [sampled(seed=7 + index).json() for index in range(3)]
+
+    alone = [choice for single in singles for choice in said(CHAT, single)]
+    assert said(CHAT, whole) == added_up(CHAT, sampled(n=3, seed=7, stream=True).text) == alone
+    assert whole["usage"]["completion_tokens"] == sum(single["usage"]["completion_tokens"] for single in singles)
+
+
+def test_clients_raise_their_own_errors() -> None:
+    """The clients raise their own exceptions for an unknown model, too many stop strings, and a full gateway."""
+    hi, full = (served(Told("Hi"), limits=limits) for limits in (GatewayLimits(), GatewayLimits(max_streams=0)))
+    chat = openai_of(hi).chat.completions
+
+    with pytest.raises(openai.NotFoundError, match="expected one of"):
+        chat.create(model="other", messages=HELLO)
+    with pytest.raises(openai.BadRequestError, match=r"stop: expected at most \d+ items"):
+        chat.create(model="m", messages=HELLO, stop=["a"] * 10_000)
+    with pytest.raises(anthropic.APIStatusError, match="overloaded_error") as caught:
+        anthropic_of(full).messages.create(model="m", max_tokens=5, messages=HELLO)
+    assert caught.value.status_code == 529

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from probe_templates import TAGS, probed
+from probe_templates import TAGS, fenced, probed, rewritten
 from probed_server import REFUSED
 from serving import TEMPLATES
 from tables import case_rows
@@ -41,10 +41,6 @@ OTHERS = (
 """Test templates with other syntaxes."""
 
 
-def fenced(calls: Sequence[str]) -> str:
-    return "\n".join(f"```json\n{call}\n```" for call in calls)
-
-
 def tagged(calls: Sequence[str]) -> str:
     """Return calls with a tag for each argument."""
     written = []
@@ -53,16 +49,6 @@ def tagged(calls: Sequence[str]) -> str:
         inside = "".join(f"<parameter={name}>\n{value}\n</parameter>\n" for name, value in values.items())
         written.append(f"<tool_call>\n<function={call['name']}>\n{inside}</function>\n</tool_call>")
     return "\n".join(written)
-
-
-def rewritten(write: Callable[[Sequence[str]], str]) -> Callable[[str], str]:
-    """Return a change of the syntax of calls."""
-
-    def change(text: str) -> str:
-        calls = re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)
-        return write(calls) if calls else text
-
-    return change
 
 
 def without_accents(text: str) -> str:
