@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import command_line
 import httpx2
@@ -16,18 +17,30 @@ import pytest
 from live import free_port
 
 
+@contextmanager
+def started(*words):
+    """Run a server, and yield its process and what it has printed, up to its address."""
+    command = [sys.executable, "-m", "unrender", *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        said = ""
+        try:
+            while "http://" not in said:
+                line = server.stderr.readline()
+                assert line, said
+                said += line
+            yield server, said
+        finally:
+            server.kill()
+
+
 @pytest.mark.slow
 def test_page_is_served_until_a_signal(tmp_path):
     """The command prints the page's address, and serves the page with the given template until a signal."""
     (tmp_path / "mine.jinja").write_text("{{ messages[0].content }}")
-    command = [sys.executable, "-m", "unrender", "playground", str(tmp_path / "mine.jinja"), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
-        assert run.stderr is not None
-        try:
-            address = run.stderr.readline().split()[-1]
-            (offered,) = httpx2.get(f"{address}templates").json()
-        finally:
-            run.terminate()
+    with started("playground", tmp_path / "mine.jinja", "--port", "0") as (server, said):
+        (offered,) = httpx2.get(f"{said.split()[-1]}templates").json()
+        server.terminate()
+        server.wait(10)
 
     assert offered["name"] == str(tmp_path / "mine.jinja")
     assert offered["source"] == "{{ messages[0].content }}"
@@ -49,13 +62,8 @@ def test_port_in_use_is_said_first(command):
 @pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
 def test_gateway_that_is_open_to_all_says_so(host, warned):
     """Without keys, the command warns about an address that other machines can reach."""
-    command = [sys.executable, "-m", "unrender", "serve", "--host", host, "--port", "0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    said = ""
-    while "listening at" not in said:
-        said += server.stderr.readline()
-    server.kill()
-    server.communicate()
+    with started("serve", "--host", host, "--port", "0") as (_, said):
+        pass
 
     assert ("no keys: anyone who can reach this address can use it" in said) == warned
     assert f"listening at http://{host}:" in said
@@ -69,14 +77,9 @@ def test_server_finishes_what_it_has_begun(tmp_path):
     config = tmp_path / "gateway.toml"
     config.write_text(f'port = {port}\n[[models]]\nname = "m"\nrate = 12.0\n')
     url = f"http://127.0.0.1:{port}"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "unrender", "serve", "--log", "--config", config], stderr=subprocess.PIPE
-    )
-    try:
-        while b"listening at" not in server.stderr.readline():
-            pass
+    request = {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
+    with started("serve", "--log", "--config", config) as (server, _):
         assert httpx2.get(f"{url}/ready").status_code == 200
-        request = {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
         with httpx2.stream("POST", f"{url}/v1/chat/completions", json=request, timeout=20) as stream:
             coming = stream.iter_lines()
             lines = [next(coming)]
@@ -88,9 +91,6 @@ def test_server_finishes_what_it_has_begun(tmp_path):
         assert lines[-2] == "data: [DONE]"
         assert server.wait(10) == -signal.SIGTERM
         ready, *_, asked = map(json.loads, server.stderr)
-        assert (ready["level"], ready["logger"], ready["message"][:9]) == ("info", "unrender.gateway", "m: ready,")
-        assert (asked["level"], asked["model"], asked["outcome"]) == ("info", "m", "ok")
-        assert {"time", "seconds", "request"} <= asked.keys()
-    finally:
-        server.kill()
-        server.communicate()
+    assert (ready["level"], ready["logger"], ready["message"][:9]) == ("info", "unrender.gateway", "m: ready,")
+    assert (asked["level"], asked["model"], asked["outcome"]) == ("info", "m", "ok")
+    assert {"time", "seconds", "request"} <= asked.keys()
