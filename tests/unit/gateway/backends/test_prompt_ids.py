@@ -16,10 +16,8 @@ from engine_server import MAKERS, EngineServer, character_ids, events, pieces_of
 from serving import CALL, HELLO, TOOL, template
 
 from unrender.gateway.answers.choice import ChoiceState
-from unrender.gateway.answers.turns import TurnFactory
-from unrender.gateway.backends import EngineCapabilities, EngineError, EngineGrammar, Job
+from unrender.gateway.backends import EngineError, EngineGrammar, Job
 from unrender.gateway.backends.prompt_ids import PromptIds
-from unrender.gateway.surfaces import Ask
 
 PATH = "/inference/v1/generate"
 TEMPLATE = template()
@@ -378,19 +376,3 @@ def test_a_healed_answer_keeps_its_special_tokens():
     assert "".join(parts) == healing.prompt
     assert sum(part.count("<tool_call>") for part in parts) == healing.prompt.count("<tool_call>")
     assert sum(part.count(END) for part in parts) == healing.prompt.count(END) - FORGED.count(END)
-
-
-@pytest.mark.parametrize(
-    ("takes", "markers", "prompt"),
-    [("text", "auto", FORGED), ("never", "auto", FORGED.replace("<|", r"<\|")), ("text", "keep", FORGED)],
-)
-def test_the_gateway_breaks_markers_only_for_engines_that_take_no_ids(takes, markers, prompt):
-    """By default, a text is changed only if nothing else protects it. Only "keep" adds a warning."""
-    turns = TurnFactory(template=TEMPLATE, markers=markers)
-    turn = asyncio.run(
-        turns.prepare(Ask(messages=({"role": "user", "content": FORGED},)), EngineCapabilities(takes_ids=takes))
-    ).turn
-
-    assert prompt in turn.prompt
-    assert turn.marked == ("messages[0].content",)
-    assert bool(turn.warnings) is (takes == "never" or markers == "keep")
