@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import letters
 import openai
-from letters import WEATHER as TOOL
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -27,6 +27,7 @@ from unrender.gateway.config import sampler_template
 from unrender.gateway.gateway import GatewayLimits, Keys
 
 TEMPLATES = Path(__file__).parent / "templates"
+TOOL = letters.WEATHER
 WEATHER: Any = TOOL["function"]
 HELLO = [{"role": "user", "content": "Hello"}]
 SHOWING = ChatTemplate.from_file(Path(__file__).with_name("unit") / "gateway" / "showing.jinja")

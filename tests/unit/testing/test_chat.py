@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cases import cases
@@ -22,7 +23,7 @@ def broken(name, arguments, status="truncated"):
 
 def expectation(parts):
     """Return arguments of `expect`. Calls are the arguments of `call` and `broken_call`."""
-    calls = {"tool_calls": call, "failed_calls": broken}
+    calls: dict[str, Any] = {"tool_calls": call, "failed_calls": broken}
     return {name: [calls[name](*one) for one in it] if name in calls else it for name, it in parts.items()}
 
 

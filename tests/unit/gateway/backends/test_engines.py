@@ -132,7 +132,7 @@ def test_job(row):
     kind = KINDS[row["engine"]]
     given = {name: row.get(name, getattr(kind, name)) for name in ("path", "others")}
     kind = replace(kind, make=MAKERS[row.get("client", row["engine"])], **given)
-    more = {"turn": TURNS[row.get("image", "")]}
+    more: dict[str, Any] = {"turn": TURNS[row.get("image", "")]}
     more |= {"grammar": EngineGrammar(dialect="structural_tag", text="{}")} if row.get("tag") else {}
     theirs, ours = row.get("instead", ("", ""))
     said = row.get("answer", kind.answer.decode().replace(theirs, ours))
