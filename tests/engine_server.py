@@ -50,7 +50,7 @@ class EngineServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
         try:
-            path, body, headers = await _request(reader)
+            path, body, headers = await read_request(reader)
             self.asked.append((path, body, headers))
             answer = self.answers.get(path, {"error": {"message": f"no {path} here"}})
             answer = answer(body) if callable(answer) else answer
@@ -82,7 +82,8 @@ class EngineServer:
             return
 
 
-async def _request(reader: asyncio.StreamReader) -> tuple[str, Any, dict[str, str]]:
+async def read_request(reader: asyncio.StreamReader) -> tuple[str, Any, dict[str, str]]:
+    """Return the path, the body and the headers of the next request."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
@@ -106,12 +107,14 @@ async def pieces_of(backend: Backend, job: Job) -> list[Any]:
     return found
 
 
-def with_engine(make: Callable[..., Backend], answers: Mapping[str, Any], act: Any, **server: Any) -> Any:
+def with_engine(
+    make: Callable[..., Backend], answers: Mapping[str, Any], act: Any, *, idle_timeout: float = 5, **server: Any
+) -> Any:
     """Call `act` with a backend and an engine that gives these answers, and return its result."""
 
     async def run() -> Any:
         async with EngineServer(answers, **server) as engine:
-            backend = make(engine.url, idle_timeout=5)
+            backend = make(engine.url, idle_timeout=idle_timeout)
             try:
                 return await act(backend, engine)
             finally:

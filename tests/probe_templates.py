@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -57,3 +59,18 @@ def probed(template: ChatTemplate | None = None, **server: Any) -> ProbeReport:
             return await probe_engine(engine, template or tags(), name=url, seconds=1e6)  # skip nothing
 
     return asyncio.run(run())
+
+
+def fenced(calls: Sequence[str]) -> str:
+    """Return calls in fences."""
+    return "\n".join(f"```json\n{call}\n```" for call in calls)
+
+
+def rewritten(write: Callable[[Sequence[str]], str]) -> Callable[[str], str]:
+    """Return a change of the syntax of calls."""
+
+    def change(text: str) -> str:
+        calls = re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)
+        return write(calls) if calls else text
+
+    return change

@@ -22,11 +22,21 @@ from unrender.probe.evidence import FREE, thinking_switch
 from unrender.probe.tasks import COUNTS, Task, tasks_with
 
 REFUSED = {"status": 400}
+
+
+class Refused(Exception):
+    """A request that the server rejects."""
+
+
 Call = tuple[str, Mapping[str, Any], str]
 
 
 def same(value: Any) -> Any:
     return value
+
+
+def usage_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {"prompt_tokens": said["read"], "completion_tokens": said["made"]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,15 +128,15 @@ class Server:
         return re.findall("|".join([*map(re.escape, special), r" ?\w+", r"\s", r"."]), text, re.DOTALL)
 
     def generated(self, prompt: str, *, grammar: str, stop: Sequence[str], limit: int) -> dict[str, Any]:
-        """Return the text, the number of tokens read and generated, and the finish reason; or an error."""
+        """Return the text, the number of tokens read and generated, and the finish reason."""
         grammar = grammar if len(grammar) <= self.longest else ""
         read = self.reads(prompt)
         task = self.task_in(prompt)
         size = len(self.tokens(read)) + self.bos
         if error := self.fails(prompt, task):
-            return {"error": error}
+            raise Refused(error)
         if size > self.context:
-            return {"error": f"the request exceeds the available context size ({self.context} tokens)"}
+            raise Refused(f"the request exceeds the available context size ({self.context} tokens)")
         const = re.fullmatch(r'root ::= (".*")\s*', grammar) if grammar else None
         if self.grammars and const:
             text = json.loads(const[1])
@@ -160,16 +170,25 @@ class Server:
                        "/tokenize": lambda body: {"count": len(self.tokens(body["prompt"]))} if self.counts else REFUSED},
             "ollama": {"/api/version": {"version": "1"}, "/api/generate": self._ollama},
         }  # fmt: skip
-        return {**chat, **own[self.kind]}
+        return {path: self._checked(answer) for path, answer in {**chat, **own[self.kind]}.items()}
+
+    def _checked(self, answer: Any) -> Any:
+        """Return a function that returns the answer to a body, or the refusal in the form of the server."""
+
+        def respond(body: Any) -> Any:
+            try:
+                return answer(body) if callable(answer) else answer
+            except Refused as error:
+                words = str(error)
+                return REFUSED | {"error": words if self.kind == "ollama" else {"message": words}}
+
+        return respond
 
     def _props(self, _: Any) -> Any:
         loaded = (self.own_template or self.template)._loaded
-        source = {
-            "chat_template": loaded.sources["default"],
-            "bos_token": loaded.bos_token,
-            "eos_token": loaded.eos_token,
-        }
-        return source | {"default_generation_settings": {"n_ctx": self.context}}
+        tokens = {"bos_token": loaded.bos_token, "eos_token": loaded.eos_token}
+        settings = {"default_generation_settings": {"n_ctx": self.context}}
+        return {"chat_template": loaded.sources["default"], **tokens, **settings}
 
     def _models(self, _: Any) -> Any:
         return {"data": [{"id": "m", **({"max_model_len": self.context} if self.kind == "vllm" else {})}]}
@@ -181,11 +200,8 @@ class Server:
         return {"tokens": [{"piece": token} for token in made] if body.get("with_pieces") else numbers}
 
     def _apply(self, body: Any) -> Any:
-        return (
-            REFUSED | {"status": 404, "error": {"message": "no"}}
-            if self.hides_prompts
-            else {"prompt": self._rendered(body)}
-        )
+        hidden = {"status": 404, "error": {"message": "no"}}
+        return hidden if self.hides_prompts else {"prompt": self._rendered(body)}
 
     def _rendered(self, body: Any) -> str:
         body = self.asks(body)
@@ -206,8 +222,6 @@ class Server:
         prompt, texts = body["prompt"], list(self.state.get("ids", ()))
         prompt = prompt if isinstance(prompt, str) else "".join(texts[number] for number in prompt)
         said = self.generated(prompt, grammar=grammar, stop=body["stop"], limit=limit)
-        if "error" in said:
-            return REFUSED | {"error": {"message": said["error"]}}
         last = {"content": "", "stop": True, "stop_type": {"stop": "eos", "length": "limit"}[said["finish"]],
                 "tokens_predicted": said["made"], "tokens_evaluated": said["read"]}  # fmt: skip
         pieces = [{"content": it, "tokens": [1], "stop": False} for it in self.tokens(said["text"])]
@@ -216,39 +230,23 @@ class Server:
     def _openai(self, body: Any) -> Any:
         grammar = (body.get("structured_outputs") or {}).get("structural_tag", "")
         said = self.generated(body["prompt"], grammar=grammar, stop=body["stop"], limit=body["max_tokens"])
-        if "error" in said:
-            return REFUSED | {"error": {"message": said["error"]}}
         pieces = [{"choices": [{"text": it, "finish_reason": None}]} for it in self.tokens(said["text"])]
-        usage = {"prompt_tokens": said["read"], "completion_tokens": said["made"]}
         last = {"choices": [{"text": "", "finish_reason": said["finish"]}]}
-        return [events(*self.frames(pieces), last, {"choices": [], "usage": usage})]
+        return [events(*self.frames(pieces), last, {"choices": [], "usage": usage_of(said)})]
 
     def _generate(self, body: Any) -> Any:
         given = body["sampling_params"]
         limit = given["max_new_tokens"] or 100_000
         said = self.generated(body["text"], grammar=given.get("structural_tag", ""), stop=given["stop"], limit=limit)
-        if "error" in said:
-            return REFUSED | {"error": {"message": said["error"]}}
-        meta = {
-            "prompt_tokens": said["read"],
-            "completion_tokens": said["made"],
-            "finish_reason": {"type": said["finish"]},
-        }
+        meta = {**usage_of(said), "finish_reason": {"type": said["finish"]}}
         return [events({"text": said["text"], "meta_info": meta})]
 
     def _ollama(self, body: Any) -> Any:
         given = body["options"]
         limit = given["num_predict"] if given["num_predict"] >= 0 else 100_000
         said = self.generated(body["prompt"], grammar="", stop=given["stop"], limit=limit)
-        if "error" in said:
-            return REFUSED | {"error": said["error"]}
-        last = {
-            "response": "",
-            "done": True,
-            "done_reason": said["finish"],
-            "prompt_eval_count": said["read"],
-            "eval_count": said["made"],
-        }
+        counts = {"prompt_eval_count": said["read"], "eval_count": said["made"]}
+        last = {"response": "", "done": True, "done_reason": said["finish"], **counts}
         lines = [*({"response": it, "done": False} for it in self.tokens(said["text"])), last]
         return ["".join(json.dumps(line) + "\n" for line in lines).encode()]
 
@@ -256,8 +254,6 @@ class Server:
         """Answer Chat Completions with the server's own template and parser."""
         prompt = self._rendered(body)
         said = self.generated(prompt, grammar="", stop=(), limit=body["max_tokens"])
-        if "error" in said:
-            return REFUSED | {"error": {"message": said["error"]}}
         task = Task(name="", messages=body["messages"], tools=body.get("tools") or (), variables={})
         message = prepared(self.template, task).parse(said["text"])
         calls = self.parses([(call.name, call.arguments or {}, call.id) for call in message.tool_calls])
@@ -266,10 +262,7 @@ class Server:
             for name, arguments, id in calls
         ]
         reply = {"role": "assistant", "content": message.content, **({"tool_calls": made} if made else {})}
-        return {
-            "choices": [{"message": reply}],
-            "usage": {"prompt_tokens": said["read"], "completion_tokens": said["made"]},
-        }
+        return {"choices": [{"message": reply}], "usage": usage_of(said)}
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import letters
 import openai
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
@@ -23,20 +24,17 @@ from unrender.gateway.answers.model import Model
 from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, Job, OutputPiece, Sampler
 from unrender.gateway.config import sampler_template
+from unrender.gateway.gateway import GatewayLimits, Keys
 
 TEMPLATES = Path(__file__).parent / "templates"
-WEATHER = {
-    "name": "get_weather",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
-TOOL = {"type": "function", "function": WEATHER}
+TOOL = letters.WEATHER
+WEATHER: Any = TOOL["function"]
 HELLO = [{"role": "user", "content": "Hello"}]
 SHOWING = ChatTemplate.from_file(Path(__file__).with_name("unit") / "gateway" / "showing.jinja")
 """A template that renders images and sounds."""
 RED = "data:image/png;base64,cmVk"
 """Minimal data of an image; nothing decodes it."""
 _STRICT: Any = {"api_key": "key", "max_retries": 0, "_strict_response_validation": True}
-_FINAL = {"Completions": "get_final_completion", "Responses": "get_final_response", "Messages": "get_final_message"}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
 
@@ -102,8 +100,10 @@ def template(name: str = "") -> ChatTemplate:
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
 
 
-def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **settings: Any) -> Starlette:
-    """Return a gateway with one model, `m`, and this engine, by default the sampler.
+def served(
+    engine: Backend | None = None, chat: str | ChatTemplate = "", *, names: Sequence[str] = ("m",), **settings: Any
+) -> Starlette:
+    """Return a gateway with a model for each name and this engine, by default the sampler.
 
     Settings are for the gateway, its turns or the model.
     """
@@ -111,8 +111,9 @@ def served(engine: Backend | None = None, chat: str | ChatTemplate = "", **setti
     of_turns, own = (
         {name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (TurnFactory, Model)
     )
-    model = Model(name="m", turns=TurnFactory(template=loaded, **of_turns), backend=engine or Sampler(), **own)
-    return app([model], **settings)
+    backend = engine or Sampler()
+    models = [Model(name=it, turns=TurnFactory(template=loaded, **of_turns), backend=backend, **own) for it in names]
+    return app(models, **settings)
 
 
 def written(name: str, calls: Sequence[tuple[str, Any, str]]) -> str:
@@ -154,13 +155,6 @@ def anthropic_of(application: Any) -> Any:
     return anthropic.Anthropic(base_url="http://gateway", http_client=http, **_STRICT)
 
 
-def both(api: Any, *, streamed: Mapping[str, Any] | None = None, **request: Any) -> tuple[Any, Any]:
-    """Return a whole answer and an added-up stream, validated by a client; `streamed` applies only to the stream."""
-    whole = api.create(model="m", **request)
-    with api.stream(model="m", **request, **(streamed or {})) as events:
-        return whole, getattr(events, _FINAL[type(api).__name__])()
-
-
 def counts(application: Any, name: str, label: str) -> Mapping[str, float]:
     """Return the values of a counter by one of its labels, without zeros."""
     found = Counter[str]()
@@ -170,15 +164,19 @@ def counts(application: Any, name: str, label: str) -> Mapping[str, float]:
     return +found
 
 
-def metric(text: str, name: str, **labels: str) -> float | None:
-    """Return the value with these labels among metrics in Prometheus' text format; None if missing."""
-    samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
-    return next((sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)), None)
-
-
 def corpus(name: str) -> list[Any]:
     """Return the rows of a file in `corpus/gateway`."""
     return case_rows(CORPUS / "gateway" / f"{name}.jsonl")
+
+
+def gateway_settings(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a row's gateway: `settings`, `limits`, and `keys` with the names of their models."""
+    found = dict(row.get("settings", {}))
+    if "limits" in row:
+        found["limits"] = GatewayLimits(**row["limits"])
+    if "keys" in row:
+        found["keys"] = Keys(models={key: frozenset(names) for key, names in row["keys"].items()})
+    return found
 
 
 def chunked(text: str, size: int) -> Iterable[str]:

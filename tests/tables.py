@@ -1,8 +1,9 @@
-"""Test data: rows of JSON Lines files, and the named values of a test module in `corpus/support`."""
+"""Test data: rows of JSON Lines files, the named values of a test module in `corpus/support`, and comparison with parts of JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,3 +29,23 @@ def table(name: str) -> dict[str, Any]:
         for key, value in row.items():
             found[key] = found[key] | value if key in found else value
     return found
+
+
+def at(value: Any, path: str) -> Any:
+    """Return a part of a value. `path` has the names of items and fields, and `*` is a list of a part of all items."""
+    for name in path.split("."):
+        if name == "*":
+            return [at(item, path.partition("*.")[2]) for item in value]
+        value = (
+            value[int(name)] if name.isdigit() else value[name] if isinstance(value, Mapping) else getattr(value, name)
+        )
+    return value
+
+
+def within(expected: Any, found: Any) -> bool:
+    """Return whether JSON has all expected fields."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return all(name in found and within(item, found[name]) for name, item in expected.items())
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(within, expected, found))
+    return bool(expected == found)

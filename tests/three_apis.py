@@ -14,10 +14,9 @@ FLAT: Any = {"type": "function", **WEATHER}
 BLOCK: Any = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 
 
-def chat(application: Any, messages: list[Any], *, stream: bool, strict: bool = True, **more: Any) -> Any:
+def chat(application: Any, messages: list[Any], *, stream: bool, **more: Any) -> Any:
     """Return the choice from Chat Completions."""
-    client, state = openai_of(application), ChatCompletionStreamState()
-    client._strict_response_validation, create = strict, client.chat.completions.create
+    create, state = openai_of(application).chat.completions.create, ChatCompletionStreamState()
     asked: Any = {"model": "m", "messages": messages, "tools": [TOOL], **more}
     for chunk in create(stream=True, **asked) if stream else ():
         state.handle_chunk(chunk)

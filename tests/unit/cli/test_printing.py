@@ -9,6 +9,7 @@ import time
 import unicodedata
 
 import pytest
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,19 +112,10 @@ def test_printing_takes_time_by_the_length():
     assert len(rows) < 3_000_000
 
 
-@pytest.mark.parametrize(
-    ("text", "at", "shown"),
-    [
-        ("short", 2, ("short", 2)),
-        ("a\nb\x1b", 2, ("a↵b\\x1b", 2)),
-        ("x" * 30 + "HERE" + "y" * 30, 30, ("…xxxxxxHEREyyyyyyyy…", 7)),
-        ("x" * 30, 30, ("…" + "x" * 18, 19)),
-        ("\x1b" * 30, 0, ("\\x1b\\x1b\\x1b\\x1b\\x1…", 0)),
-    ],
-)
+@cases
 def test_an_excerpt_is_one_line(text, at, shown):
     """An excerpt contains the text around a position, and the column of the position."""
-    assert excerpt_at(text, at, 20) == shown
+    assert excerpt_at(text, at, 20) == tuple(shown)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
@@ -149,21 +141,15 @@ def terminal_of_80_columns(monkeypatch) -> io.StringIO:
 
 
 def test_verdicts_and_events_are_coloured_for_a_terminal(monkeypatch):
-    """Verdicts and events are coloured."""
+    """Verdicts and events are coloured, and pieces of a block keep their styles."""
     stream = terminal_of_80_columns(monkeypatch)
+    terminal.print_block([("a", ""), ("b", terminal.RED)])
     terminal.print_rows([("calls", "failed: no end"), ("text", "passed (8)"), ("name", "pass it")])
     terminal.print_event(ReasoningText("hm"))
 
     shown = stream.getvalue()
+    assert shown.startswith("a\x1b[31mb\x1b[0m\n")
     assert "\x1b[31mfailed: no end\x1b[0m" in shown
     assert "\x1b[32mpassed (8)\x1b[0m" in shown
     assert "  pass it\n" in shown.replace("\x1b[0m", "")
     assert shown.endswith("\x1b[35mreasoning   'hm'\x1b[0m\n")
-
-
-def test_styles_of_a_block_reach_a_terminal(monkeypatch):
-    """Pieces of a block keep their styles on a terminal."""
-    stream = terminal_of_80_columns(monkeypatch)
-    terminal.print_block([("a", ""), ("b", terminal.RED)])
-
-    assert stream.getvalue() == "a\x1b[31mb\x1b[0m\n"

@@ -9,51 +9,52 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
+import command_line
 import httpx2
 import pytest
-from click.testing import CliRunner
 from live import free_port
 
-from unrender.cli.commands import app
 
-
-def test_taken_port_is_a_sentence():
-    """The error names a port that is in use."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        result = CliRunner().invoke(app, ["playground", "--port", str(port)])
-
-    assert (result.exit_code, f"port {port}: " in result.stderr) == (2, True)
+@contextmanager
+def started(*words):
+    """Run a server, and yield its process and what it has printed, up to its address."""
+    command = [sys.executable, "-m", "unrender", *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        said = ""
+        try:
+            while "http://" not in said:
+                line = server.stderr.readline()
+                assert line, said
+                said += line
+            yield server, said
+        finally:
+            server.kill()
 
 
 @pytest.mark.slow
 def test_page_is_served_until_a_signal(tmp_path):
     """The command prints the page's address, and serves the page with the given template until a signal."""
     (tmp_path / "mine.jinja").write_text("{{ messages[0].content }}")
-    command = [sys.executable, "-m", "unrender", "playground", str(tmp_path / "mine.jinja"), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
-        assert run.stderr is not None
-        try:
-            address = run.stderr.readline().split()[-1]
-            (offered,) = httpx2.get(f"{address}templates").json()
-        finally:
-            run.terminate()
+    with started("playground", tmp_path / "mine.jinja", "--port", "0") as (server, said):
+        (offered,) = httpx2.get(f"{said.split()[-1]}templates").json()
+        server.terminate()
+        server.wait(10)
 
     assert offered["name"] == str(tmp_path / "mine.jinja")
     assert offered["source"] == "{{ messages[0].content }}"
 
 
-def test_port_in_use_is_said_first():
-    """If the port is in use, the command fails before it prints an address."""
+@pytest.mark.parametrize("command", ["serve", "playground"])
+def test_port_in_use_is_said_first(command):
+    """If the port is in use, the command fails before it prints an address, and the error names the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = CliRunner().invoke(app, ["serve", "--port", str(taken.getsockname()[1])])
+        port = taken.getsockname()[1]
+        result = command_line.run(command, "--port", str(port))
 
-    assert result.exit_code == 2
-    assert "in use" in result.output
-    assert "listening" not in result.output
+    assert (result.exit_code, str(port) in result.stderr, "in use" in result.stderr) == (2, True, True)
+    assert "http://" not in result.output
 
 
 @pytest.mark.few(2)
@@ -61,13 +62,8 @@ def test_port_in_use_is_said_first():
 @pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
 def test_gateway_that_is_open_to_all_says_so(host, warned):
     """Without keys, the command warns about an address that other machines can reach."""
-    command = [sys.executable, "-m", "unrender", "serve", "--host", host, "--port", "0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    said = ""
-    while "listening at" not in said:
-        said += server.stderr.readline()
-    server.kill()
-    server.communicate()
+    with started("serve", "--host", host, "--port", "0") as (_, said):
+        pass
 
     assert ("no keys: anyone who can reach this address can use it" in said) == warned
     assert f"listening at http://{host}:" in said
@@ -81,14 +77,9 @@ def test_server_finishes_what_it_has_begun(tmp_path):
     config = tmp_path / "gateway.toml"
     config.write_text(f'port = {port}\n[[models]]\nname = "m"\nrate = 12.0\n')
     url = f"http://127.0.0.1:{port}"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "unrender", "serve", "--log", "--config", config], stderr=subprocess.PIPE
-    )
-    try:
-        while b"listening at" not in server.stderr.readline():
-            pass
+    request = {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
+    with started("serve", "--log", "--config", config) as (server, _):
         assert httpx2.get(f"{url}/ready").status_code == 200
-        request = {"stream": True, "seed": 3, "messages": [{"role": "user", "content": "Hi"}]}
         with httpx2.stream("POST", f"{url}/v1/chat/completions", json=request, timeout=20) as stream:
             coming = stream.iter_lines()
             lines = [next(coming)]
@@ -100,9 +91,6 @@ def test_server_finishes_what_it_has_begun(tmp_path):
         assert lines[-2] == "data: [DONE]"
         assert server.wait(10) == -signal.SIGTERM
         ready, *_, asked = map(json.loads, server.stderr)
-        assert (ready["level"], ready["logger"], ready["message"][:9]) == ("info", "unrender.gateway", "m: ready,")
-        assert (asked["level"], asked["model"], asked["outcome"]) == ("info", "m", "ok")
-        assert {"time", "seconds", "request"} <= asked.keys()
-    finally:
-        server.kill()
-        server.communicate()
+    assert (ready["level"], ready["logger"], ready["message"][:9]) == ("info", "unrender.gateway", "m: ready,")
+    assert (asked["level"], asked["model"], asked["outcome"]) == ("info", "m", "ok")
+    assert {"time", "seconds", "request"} <= asked.keys()

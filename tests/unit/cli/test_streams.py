@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -54,7 +55,6 @@ def test_a_directory_of_templates(run, files, found):
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 T = "chat_template.jinja"
-ROW = '{"text": "Yes.<|end|>", "message": {"content": "Yes."}}\n'
 ELSEWHERE = {
     ("serve", "path"),
     ("serve", "config"),
@@ -69,10 +69,7 @@ ELSEWHERE = {
 @pytest.fixture(autouse=True)
 def files(run):
     """Create more input files."""
-    Path("rows.jsonl").write_text(ROW, encoding="utf-8")
-    Path("messages.json").write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
-    Path("output.txt").write_text("Yes.<|end|>", encoding="utf-8")
-    Path("config.json").write_text('{"kept": 1}', encoding="utf-8")
+    shutil.copytree(Path(__file__).with_name("streamed"), ".", dirs_exist_ok=True)
 
 
 def test_every_file_that_is_read_may_be_standard_input(commands):

@@ -17,33 +17,13 @@ from unrender.cli.examining import examine
 @pytest.mark.slow
 def test_json_holds_both_sides_and_their_split(run):
     """--json contains both texts of each comparison, split into common and different parts."""
-    found = evidence_of(run)
+    found = json.loads(run("inspect", "chat_template.jinja", "--json").stdout)["evidence"]
     for evidence in found:
         split = evidence["split"]
         for side in ("left", "right"):
             assert split["prefix"] + split[side] + split["suffix"] == evidence[side]["text"]
     names = {evidence["comparison"] for evidence in found}
     assert names >= {"R1", "R3", "C1", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A3"}
-
-
-def evidence_of(run):
-    return json.loads(run("inspect", "chat_template.jinja", "--json").stdout)["evidence"]
-
-
-@pytest.mark.slow
-def test_history_is_no_proof(run):
-    """A rewritten history is shown as a diff, but isn't a failure."""
-    source = Path("chat_template.jinja").read_text(encoding="utf-8")
-    Path("unstable.jinja").write_text(
-        source.replace("{{- '<|end|>\\n' }}", "{{- '<|end|>\\n' if loop.last else '<|over|>\\n' }}"), encoding="utf-8"
-    )
-
-    result = run("verify", "unstable.jinja", "--all")
-
-    assert result.exit_code == 0
-    assert "follow-ups rewrite the last answer" in run("verify", "unstable.jinja").stdout
-    assert ["content,", "then", "a", "question", "changed"] in [line.split() for line in result.stdout.splitlines()]
-    assert "+ …" in result.stdout
 
 
 def test_finding_names_its_severity_and_page(run):

@@ -250,17 +250,6 @@ def test_shells_are_told_how_to_complete(shell):
     assert completed("complete", "unrender inspect ", "" if shell == "fish" else "2").startswith("file")
 
 
-def test_decisions_are_told_when_asked_for(run):
-    """--verbose prints each decision on standard error."""
-    source = Path("chat_template.jinja").read_text(encoding="utf-8")
-    Path("new.jinja").write_text("{# not analysed before in this process #}" + source, encoding="utf-8")
-    told = run("format", "show", "new.jinja", "--verbose")
-
-    assert "debug unrender.analysis: R1 reasoning: " in told.stderr
-    assert "debug unrender.template: templates ['default'] read from 'new.jinja'" in told.stderr
-    assert run("format", "show", "chat_template.jinja").stderr == ""
-
-
 def test_what_others_log_is_escaped(run, monkeypatch):
     """Log records of other libraries are printed as one escaped line without a traceback."""
 

@@ -6,8 +6,9 @@ import re
 import tomllib
 
 import pytest
-from cases import beside
+from cases import beside, cases
 from serving import TEMPLATES, corpus, template
+from tables import at
 
 from unrender import ChatTemplate
 from unrender.gateway.backends import Sampler
@@ -16,7 +17,8 @@ from unrender.gateway.config import read, read_file
 from unrender.gateway.failure import Failure
 
 
-def test_file_is_read(tmp_path, monkeypatch):
+@cases
+def test_file_is_read(tmp_path, monkeypatch, found):
     """A file defines models, limits and keys. Secrets come from the environment."""
     monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
     path = tmp_path / "gateway.toml"
@@ -24,20 +26,9 @@ def test_file_is_read(tmp_path, monkeypatch):
 
     config = read_file(str(path))
 
-    assert (config.port, config.host, config.shutdown_timeout) == (9000, "127.0.0.1", 5.0)
-    assert (config.limits.max_streams, config.limits.keepalive_interval, config.limits.max_body_bytes) == (
-        7,
-        3.0,
-        32_000_000,
-    )
-    assert config.cors == ("http://a",)
-    assert config.keys.models == {"secret": frozenset({"a"})}
-    first, second = config.models
-    assert (first.name, first.aliases, first.reasoning_field) == ("a", ("b", "c"), "reasoning")
-    assert first.backend.capabilities.dialect == "structural_tag"
-    assert first.turns.constrain == "required"
-    assert first.turns.variables == {"enable_thinking": False}
-    assert isinstance(second.backend, Sampler)
+    assert {name: at(config, name) for name in found} == found
+    assert config.keys.models == {"secret": {"a"}}
+    assert isinstance(config.models[1].backend, Sampler)
 
 
 @pytest.mark.parametrize("row", corpus("settings"), ids=lambda row: row["said"])

@@ -16,13 +16,8 @@ from unrender.gateway.config import EXAMPLE, example_model
 from unrender.gateway.failure import Failure
 
 MODEL = b"GGUF and so on"
-NAMED = {
-    "package": "p",
-    "version": "1",
-    "wheel": "0" * 64,
-    "member": "p/m.gguf",
-    "file": hashlib.sha256(MODEL).hexdigest(),
-}
+DIGESTS = {"wheel": "0" * 64, "file": hashlib.sha256(MODEL).hexdigest()}
+NAMED = {"package": "p", "version": "1", "member": "p/m.gguf", **DIGESTS}
 
 
 @pytest.fixture
@@ -76,16 +71,10 @@ def test_options_become_the_model_or_the_sampler(pip, monkeypatch, capsys, tmp_p
     """The model is served with the other options. Without llama.cpp or a cache folder, a message is printed and the sampler is used."""
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
     monkeypatch.setattr("unrender.gateway.backends.llama_server.llama_cpp", object)
-    given = {"example_model": True, "constrain": "never", "threads": 3}
+    options = {"constrain": "never", "threads": 3}
+    given = {"example_model": True, **options}
+    served = {**EXAMPLE, **options, "path": str(tmp_path / "m.gguf"), "backend": "gguf", "aliases": "*"}
 
-    served = {
-        **EXAMPLE,
-        "path": str(tmp_path / "m.gguf"),
-        "constrain": "never",
-        "threads": 3,
-        "backend": "gguf",
-        "aliases": "*",
-    }
     assert _model(given) == served
     assert capsys.readouterr().err == ""
 

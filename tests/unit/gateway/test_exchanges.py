@@ -2,9 +2,10 @@
 
 A row is a gateway and one request, or several `requests` to it, with parts of the expected answers. `engine` is the text that the engine
 generates, its pieces, or a list of pieces for each job, of which the last one repeats. A piece is a text, which comes in
-parts of `size` characters, a pause in seconds, an error, or an `OutputPiece`. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body. A request with
+parts of `size` characters (a list stands for a row for each size), a pause in seconds, an error, or an `OutputPiece`. A `sampled` row has the sampler as its engine. `api` names the APIs to which the default request is sent, with the fields of `more`; `body` is a whole body, and `content` its bytes, repeated some `times`. A request with
 `"stream": "both"` is sent twice, and `sum` is the content of both answers. `$0.id` in a request is the id of the first answer. `extends` is the
-number of the job whose prompt and answer begin the prompt. A `rendered` prompt is the same without kept answers.
+number of the job whose prompt and answer begin the prompt, and `same` that of a job with the same prompt. `stored` is the
+text of a file for answers, with which the gateway restarts before each request. `logged` texts begin with their level. A `rendered` prompt is the same without kept answers.
 
 Rules: every answer names its request, an error has the form of its API, and no job is left open.
 """
@@ -16,17 +17,18 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cases import beside
 from live import ASKED
-from serving import Told, asked, chunked, corpus, counts, served
+from serving import Told, asked, chunked, corpus, counts, gateway_settings, served
 from streams import added_up, frames, said
+from tables import at, within
 
 from unrender import ChatTemplate
 from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.openai import Usage
 
 PATHS = {path.split("/")[2]: path for path in ASKED}
@@ -49,7 +51,7 @@ def engine(row: Mapping[str, Any]) -> Told:
     """Return the engine of a row."""
     given = row.get("engine", "Hi")
     jobs = given if isinstance(given, list) and isinstance(given[0], list) else [given]
-    answers = [list(pieces([job] if isinstance(job, str) else job, row.get("size", 10_000))) for job in jobs]
+    answers = [list(pieces([job] if isinstance(job, str) else job, row["size"])) for job in jobs]
     can = EngineCapabilities(seed=False, **row.get("can", {}))
     told = Told(lambda _: answers[min(len(told.jobs), len(answers)) - 1], capabilities=can)
     told.counting = row.get("counting", True)
@@ -58,13 +60,9 @@ def engine(row: Mapping[str, Any]) -> Told:
 
 def gateway(row: Mapping[str, Any], told: Told, **more: Any) -> Any:
     """Return the gateway of a row."""
-    settings = {**row.get("settings", {}), **more}
-    if "limits" in row:
-        settings["limits"] = GatewayLimits(**row["limits"])
-    if "keys" in row:
-        settings["keys"] = Keys(models={key: frozenset(names) for key, names in row["keys"].items()})
     source = beside(__file__, f"{row['beside']}.jinja") if "beside" in row else row.get("source")
-    return served(told, ChatTemplate.from_string(source) if source else row.get("template", ""), **settings)
+    chat = ChatTemplate.from_string(source) if source else row.get("template", "")
+    return served(None if row.get("sampled") else told, chat, **gateway_settings(row) | more)
 
 
 def requests(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -74,18 +72,13 @@ def requests(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     method = one.get("method", "POST")
     headers = [(name, value.encode("latin-1")) for name, value in one.get("headers", {}).items()]
     for path, stream in product(paths, streams):
+        if "content" in one:
+            content = one["content"].encode("latin-1") * one.get("times", 1)
+            yield path, {"method": method, "path": path, "headers": headers, "content": content}
+            continue
         body = one["body"] if "body" in one else {**ASKED.get(path, {}), **one.get("more", {})}
         body = body if stream is None else body | {"stream": stream}
         yield path, {"method": method, "path": path, "headers": headers, "json": body if method == "POST" else None}
-
-
-def at(value: Any, path: str) -> Any:
-    """Return a part of a value. `path` has the names of items and fields."""
-    for name in path.split("."):
-        value = (
-            value[int(name)] if name.isdigit() else value[name] if isinstance(value, Mapping) else getattr(value, name)
-        )
-    return value
 
 
 def filled(row: Any, answers: Sequence[Any]) -> Any:
@@ -98,23 +91,26 @@ def filled(row: Any, answers: Sequence[Any]) -> Any:
     return json.loads(re.sub(r'("?)\$(\d[\w.]*)\1', found, json.dumps(row)))
 
 
-def within(expected: Any, found: Any) -> bool:
-    """Return whether JSON has all expected fields."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        return all(name in found and within(item, found[name]) for name, item in expected.items())
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(map(within, expected, found))
-    return bool(expected == found)
+def rows() -> Iterator[Any]:
+    """Yield all rows, each with one size."""
+    for row in (*corpus("exchanges"), *corpus("refusals")):
+        sizes = row.get("size", 10_000)
+        yield from ({**row, "size": size} for size in (sizes if isinstance(sizes, list) else [sizes]))
 
 
-@pytest.mark.parametrize("row", [*corpus("exchanges"), *corpus("refusals")], ids=lambda row: row["says"])
-def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("row", [*rows()], ids=lambda row: row["says"])
+def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     """Each request gets the answer of its row."""
-    caplog.set_level(logging.INFO, "unrender")
+    caplog.set_level(logging.DEBUG, "unrender")
     told = engine(row)
-    application, answers = gateway(row, told), list[Any]()
+    own: dict[str, Any] = {}
+    if "stored" in row:
+        own["store"] = str(tmp_path / "answers.db")
+        (tmp_path / "answers.db").write_text(row["stored"])
+    application, answers = gateway(row, told, **own), list[Any]()
     for one in row.get("requests", [row]):
         request = filled(one, answers)
+        application = gateway(row, told, **own) if own else application
         for path, how in requests(request):
             before = len(told.jobs)
             answer = asked(application, **how)
@@ -124,13 +120,15 @@ def test_exchange(row: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> N
             if "extends" in request:
                 begun = told.jobs[request["extends"]].turn.prompt + told.texts[request["extends"]]
                 assert prompt.startswith(begun), (prompt, begun)
+            if "same" in request:
+                assert prompt == told.jobs[request["same"]].turn.prompt
             if "rendered" in request:
                 assert prompt == asked(gateway(row, told, extend="off"), **how).json()["prompt"]
     assert told.closed == len(told.jobs)
     for name, values in row.get("counts", {}).items():
         assert counts(application, *name.split(".")) == values, name
     for text, times in row.get("logged", {}).items():
-        assert sum(text in record.getMessage() for record in caplog.records) == times
+        assert sum(text in f"{record.levelname} {record.getMessage()}" for record in caplog.records) == times
 
 
 def check_jobs(jobs: Sequence[Job], expected: Mapping[str, Any]) -> None:

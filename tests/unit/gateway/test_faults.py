@@ -14,9 +14,8 @@ import pytest
 from cases import thinned
 from engine_server import MAKERS, EngineServer, Scripted, events
 from live import ASKED, listening, request, settled
-from serving import Told, corpus, posted, served
+from serving import Told, posted, served
 
-from unrender.gateway.backends import EngineError
 from unrender.gateway.gateway import GatewayLimits
 
 PATHS = list(ASKED)
@@ -27,14 +26,6 @@ SAID = events(
     done=False,
 )
 ENGINE = {"/tokenize": {"tokens": []}, "/props": {}, "/health": {}}
-AT_ONCE = {
-    "nothing": ([], 502),
-    "nonsense": ([b"data: {nonsense}\n\n"], 502),
-    "half UTF-8": ([b"data: \xc3\n\n"], 502),
-    "silence": ([30.0], 502),
-    "refusal": ([events({"error": {"code": 400, "message": "no such grammar"}})], 400),
-    "defect": ([events({"error": {"code": 500, "message": "out of memory"}})], 502),
-}
 ENDS = {"/v1/chat/completions": b"[DONE]", "/v1/responses": b"response.failed", "/v1/messages": b"event: error"}
 """Last event of a stream with an error."""
 
@@ -56,7 +47,7 @@ async def between(said, **settings):
 @pytest.mark.parametrize("path", PATHS)
 @thinned(7)
 def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path, step):
-    """Wherever the engine's stream breaks off, the client gets the text so far and an error, but never half a character."""
+    """Wherever the engine's stream breaks off, the client gets the text so far and an error, but never half a character or the engine's address."""
     connection = Scripted()
     application = served(MAKERS["llama-server"](connection))
     for end in range(0, len(SAID) - 2, step):
@@ -66,21 +57,7 @@ def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path, step):
         assert answer.status_code == (200 if begun else 502)
         assert (ENDS[path] if begun else b"error") in answer.content
         assert "\ufffd" not in answer.text
-
-
-@pytest.mark.few(4)
-@pytest.mark.slow
-@pytest.mark.parametrize(("said", "status"), AT_ONCE.values(), ids=AT_ONCE)
-def test_engine_that_fails_at_once_gives_a_status(said, status):
-    """If an engine fails before the first piece, every API returns a status, and nothing leaks."""
-
-    async def run():
-        async with between(said, idle_timeout=0.1) as (gateway, _):
-            return [await gateway.ask(path, stream=stream) for path in PATHS for stream in (True, False)]
-
-    found = asyncio.run(run())
-    assert [status for status, _ in found] == [status] * 6
-    assert all(b"error" in body for _, body in found)
+        assert "http://engine" not in answer.text
 
 
 @pytest.mark.few(6)
@@ -145,32 +122,6 @@ def test_slow_reader_fills_no_memory():
     assert 0 < asyncio.run(run()) * len(word) < 30_000_000
 
 
-BAD = [
-    (b"{", "expected JSON"),
-    (b'{"messages": [], "messages": []}', "duplicate key"),
-    (b"[" * 100_000, "expected JSON"),
-    (b"[1]", "expected an object"),
-    (b'{"messages": 1, "input": 1}', "expected"),
-    (b'{"messages": [{"role": 1}], "input": [{"role": 1}], "max_tokens": 1}', "expected"),
-    (b'{"model": {}, "messages": [], "input": "", "max_tokens": 1}', "model"),
-    (b"[" * 600 + b"]" * 600, "levels"),
-    (b"1" * 5000, "integers of fewer digits"),
-    (b"", "JSON"),
-    (b"\xff", "UTF-8"),
-    *((b'{"a": %b}' % word, "double") for word in (b"NaN", b"1e999", b"-1e999", b"Infinity")),
-]
-
-
-@pytest.mark.parametrize(("body", "said"), BAD)
-def test_malformed_request_is_a_400_in_the_apis_shape(body, said):
-    """A body that isn't JSON, has a wrong type or is ambiguous gets status 400. The error names the place, in the API's form."""
-    for path in PATHS:
-        answer = posted(served(Told("Hi")), path, content=body)
-        assert answer.status_code == 400
-        assert said in answer.json()["error"]["message"]
-        assert ("type" in answer.json()) == (path == "/v1/messages")
-
-
 @pytest.mark.slow
 def test_answers_end_when_the_shutdown_timeout_is_over(caplog):
     """After a signal, answers continue and new connections are refused. After the timeout, streams end with an error, and the engine's
@@ -211,25 +162,3 @@ def test_silent_engine_is_waited_for_with_pings():
     assert before.count(": ping") >= 2
     assert after.count(": ping") >= 2
     assert text.endswith("data: [DONE]\n\n")
-
-
-@pytest.mark.parametrize("row", corpus("too_long"), ids=lambda row: row["words"][:40])
-def test_prompt_that_is_too_long_is_told_in_the_vendors_words(row):
-    """Errors about the context have the code and message that make agents shorten a conversation."""
-    error = EngineError(row["words"], status=row["status"])
-    application, begun = served(Told([error])), served(Told(["Hi", error]))
-
-    chat, responses, messages = (posted(application, path, json=body) for path, body in ASKED.items())
-    stream = posted(begun, PATHS[1], json={**ASKED[PATHS[1]], "stream": True})
-
-    found = [answer.json()["error"] for answer in (chat, responses)]
-    last = json.loads(stream.text.strip().rpartition("data: ")[2])["response"]["error"]["code"]
-    words = [one["message"] for one in (*found, messages.json()["error"])]
-    assert [text.startswith("prompt is too long") for text in words] == [row["long"]] * 3
-    assert (last == "context_length_exceeded") == row["long"]
-    if row["long"]:
-        assert {answer.status_code for answer in (chat, messages, responses)} == {400}
-        assert {one["code"] for one in found} == {"context_length_exceeded"}
-        assert [one["param"] for one in found] == ["messages", "input"]
-    else:
-        assert {one["code"] for one in found} == {None}

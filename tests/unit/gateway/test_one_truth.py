@@ -1,4 +1,7 @@
-"""A stream adds up to the whole answer, and answers are accepted as history. Tests use real SDKs, all APIs and broken answers."""
+"""A stream adds up to the whole answer, and answers are accepted as history. Tests use real SDKs, all APIs and broken answers.
+
+The SDKs raise their own errors.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,19 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any, get_args
 
+import anthropic
+import openai
 import pytest
-from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, served, template, written
-from streams import comparable
-from three_apis import APIS, BLOCK, FLAT, both, calls_in, continued, so_far
+from live import ASKED
+from serving import CALL, HELLO, TOOL, Told, anthropic_of, chunked, corpus, openai_of, posted, served, template, written
+from streams import added_up, comparable, said
+from three_apis import APIS, both, calls_in, continued, so_far
 
 from unrender.gateway.answers.turns import CallDelivery
-from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece
+from unrender.gateway.backends import EngineCapabilities, OutputPiece
+from unrender.gateway.gateway import GatewayLimits
 
+CHAT = "/v1/chat/completions"
 FORMATS = (
     *("json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array"),
     *("bracket-id", "name-line", "answer-wrapped", "message-parts", ""),
@@ -162,74 +170,30 @@ def test_a_guaranteed_call_streams_as_it_is_written(api: str) -> None:
     assert "truncated" in json.dumps(whole) or api != "chat"
 
 
-@each_api
-@each_release
-def test_when_a_call_is_sent(api: str, calls: CallDelivery) -> None:
-    """The arguments come in one piece, when the call is complete, unless calls are streamed."""
-    application, asked = gateway(CALL, calls, "stop"), {"model": "m", "stream": True}
-    if api == "messages":
-        stream = anthropic_of(application).messages.create(tools=[BLOCK], max_tokens=9, messages=HELLO, **asked)
-        found = sum(event.type == "content_block_delta" for event in stream)
-    elif api == "responses":
-        stream = openai_of(application).responses.create(input="Hello", tools=[FLAT], **asked)
-        found = sum(event.type == "response.function_call_arguments.delta" for event in stream)
-    else:
-        stream = openai_of(application).chat.completions.create(messages=HELLO, tools=[TOOL], **asked)
-        deltas = [call for chunk in stream for call in chunk.choices[0].delta.tool_calls or ()]
-        found = sum(bool(call.function.arguments) for call in deltas)
-
-    assert found > 1 if calls == "streamed" else found == 1
+def sampled(**request: Any) -> Any:
+    """Return the answer of the sampler."""
+    return posted(served(), CHAT, json={**ASKED[CHAT], **request})
 
 
-# Healing: if a call breaks, the engine continues after the valid part, and the client sees one whole answer.
+def test_several_choices_are_kept_apart() -> None:
+    """Each of n choices has its own text, streamed or not, and the usage adds up over all choices."""
+    whole = sampled(n=3, seed=7).json()
+    singles = [sampled(seed=7 + index).json() for index in range(3)]
 
-LOOK = "Let me look.\n"
-MISQUOTED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "the "eternal" city"}}\n</tool_call>'
-GOOD = MISQUOTED.partition('"the')[0]
-FINISHED = OutputPiece("", 0, "stop")
-HEALING = EngineCapabilities(seed=False, dialect="gbnf", lazy=True)
-MENDED = GOOD + '"Rome"}}\n</tool_call>'
-
-
-@pytest.mark.parametrize("size", [1, 7, 999])
-@pytest.mark.parametrize("api", APIS)
-def test_a_call_that_breaks_is_written_again(api: str, size: int) -> None:
-    """The answer has the text before the call once, the new call, and nothing of the broken one, streamed or not."""
-    texts = (LOOK + MISQUOTED, MENDED.removeprefix(GOOD))
-    engine = Told(lambda _: [*chunked(texts[len(engine.jobs) % 2 - 1], size), FINISHED], capabilities=HEALING)
-
-    streamed, whole = both(api, served(engine, "json-tags"))
-
-    sound = both(api, served(Told([*chunked(LOOK + MENDED, 9), OutputPiece("", 0, "stop")]), "json-tags"))[1]
-    # The SDK drops warnings in Anthropic's stream.
-    said = [{**answer, "warnings": None} for answer in (streamed, whole, sound)]
-    assert comparable(said[0]) == comparable(said[1]) == comparable(said[2])
-    assert [values for _, values, _ in calls_in(api, whole)] == [{"city": "Rome"}]
-    for first, second in zip(engine.jobs[::2], engine.jobs[1::2], strict=True):
-        assert second.turn.prompt == first.turn.prompt + LOOK + GOOD
-        assert second.grammar is not None
-        assert not second.grammar.triggers
-    assert engine.closed == len(engine.jobs)
+    alone = [choice for single in singles for choice in said(CHAT, single)]
+    assert said(CHAT, whole) == added_up(CHAT, sampled(n=3, seed=7, stream=True).text) == alone
+    assert whole["usage"]["completion_tokens"] == sum(single["usage"]["completion_tokens"] for single in singles)
 
 
-FAULTS = [EngineError("no", status=status) for status in (400, 404, 429, 500, 503)] + [EngineError("gone")]
+def test_clients_raise_their_own_errors() -> None:
+    """The clients raise their own exceptions for an unknown model, too many stop strings, and a full gateway."""
+    hi, full = (served(Told("Hi"), limits=limits) for limits in (GatewayLimits(), GatewayLimits(max_streams=0)))
+    chat = openai_of(hi).chat.completions
 
-
-@pytest.mark.few(12)
-@pytest.mark.parametrize("rest", ["", '"Ro'], ids=["at once", "later"])
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.status))
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("said", [LOOK + MISQUOTED, MISQUOTED + "\nIt rains."], ids=["last", "with text after it"])
-def test_an_answer_survives_a_healing_that_fails(api: str, said: str, fault: EngineError, rest: str) -> None:
-    """If healing fails, the client gets the model's own answer with a warning, streamed or not."""
-    engine = Told(
-        lambda _: [*([rest] if rest else []), fault] if len(engine.jobs) % 2 == 0 else [*chunked(said, 5), FINISHED],
-        capabilities=HEALING,
-    )
-
-    streamed, whole = both(api, served(engine, "json-tags", attempts=1))
-
-    plain = both(api, served(Told([*chunked(said, 5), FINISHED]), "json-tags"))[1]
-    found = [{**answer, "warnings": None, "usage": None} for answer in (streamed, whole, plain)]
-    assert comparable(found[0]) == comparable(found[1]) == comparable(found[2])
-    assert len(engine.jobs) == 4
+    with pytest.raises(openai.NotFoundError, match="expected one of"):
+        chat.create(model="other", messages=HELLO)
+    with pytest.raises(openai.BadRequestError, match=r"stop: expected at most \d+ items"):
+        chat.create(model="m", messages=HELLO, stop=["a"] * 10_000)
+    with pytest.raises(anthropic.APIStatusError, match="overloaded_error") as caught:
+        anthropic_of(full).messages.create(model="m", max_tokens=5, messages=HELLO)
+    assert caught.value.status_code == 529

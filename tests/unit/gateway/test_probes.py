@@ -20,24 +20,19 @@ from unrender.openai import Usage
 CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
 
 
-class Engine(Told):
-    """An engine that may ignore a grammar or add a first token, depending on its settings."""
+def engine(*, holds=True, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
+    """Return an engine that may ignore a grammar or add a first token."""
 
-    def __init__(self, *, holds=True, doubles=False, end="", capabilities=CONSTRAINED, fails=None):
-        super().__init__(self.answer, capabilities=capabilities)
-        self.holds, self.doubles, self.end, self.fails = holds, doubles, end, fails
-
-    def answer(self, job):
-        if self.fails is not None:
-            return [self.fails]
+    def answer(job):
+        if fails is not None:
+            return [fails]
         text = "Hello there"
-        if job.grammar is not None and self.holds:
+        if job.grammar is not None and holds:
             text = json.loads(job.grammar.text)["format"].get("value", text)
-        usage = Usage(prompt_tokens=len(job.turn.prompt) + self.doubles, completion_tokens=2)
-        return [OutputPiece(text + self.end), OutputPiece("", 0, "stop", usage)]
+        usage = Usage(prompt_tokens=len(job.turn.prompt.split()) + doubles, completion_tokens=2)
+        return [OutputPiece(text + end), OutputPiece("", 0, "stop", usage)]
 
-    async def count(self, text):
-        return len(text)
+    return Told(answer, capabilities=capabilities)
 
 
 def model(engine):
@@ -45,37 +40,37 @@ def model(engine):
     return Model(name="m", turns=TurnFactory(template=template), backend=engine, probes=True)
 
 
-@pytest.mark.parametrize(
-    ("engine", "found"),
-    [
-        (Engine(), {"grammar": True, "adds_bos": False}),
-        (Engine(end="<|end|>"), {"grammar": True, "adds_bos": False}),
-        (Engine(holds=False), {"grammar": False, "adds_bos": False}),
-        (Engine(doubles=True), {"grammar": True, "adds_bos": True}),
-        (Engine(capabilities=EngineCapabilities()), {"grammar": None, "adds_bos": False}),
-        (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "adds_bos": None}),
-    ],
-    ids=["good", "writes the end", "disregards", "doubles", "without-grammars", "refuses"],
-)
-def test_engine_is_found_out(engine, found, caplog):
+ENGINES = {
+    "good": ({}, {"grammar": True, "adds_bos": False}),
+    "writes the end": ({"end": "<|end|>"}, {"grammar": True, "adds_bos": False}),
+    "disregards": ({"holds": False}, {"grammar": False, "adds_bos": False}),
+    "doubles": ({"doubles": True}, {"grammar": True, "adds_bos": True}),
+    "without grammars": ({"capabilities": EngineCapabilities()}, {"grammar": None, "adds_bos": False}),
+    "refuses": ({"fails": EngineError("refused", status=400)}, {"grammar": False, "adds_bos": None}),
+}
+
+
+@pytest.mark.parametrize(("how", "found"), ENGINES.values(), ids=ENGINES)
+def test_engine_is_found_out(how, found, caplog):
     """`/ready` and the log contain the results of the probe. An engine is probed once."""
-    application = app([model(engine)])
+    probed = engine(**how)
+    application = app([model(probed)])
     with caplog.at_level(logging.WARNING, "unrender.gateway"):
         first = asked(application, "GET", "/ready").json()["findings"]["m"]
-    tries = len(engine.jobs)
+    tries = len(probed.jobs)
     second = asked(application, "GET", "/ready").json()["findings"]["m"]
 
     said = first.pop("warnings")
     assert first == found
     assert second == first | {"warnings": said}
-    assert len(engine.jobs) == tries > 0
+    assert len(probed.jobs) == tries > 0
     assert [record.getMessage() for record in caplog.records] == [f"m: {sentence}" for sentence in said]
     assert bool(said) == (found != {"grammar": True, "adds_bos": False})
 
 
 def test_findings_are_acted_upon():
     """An engine that ignores grammars gets none, with a warning. One that adds the first token gets prompts without it."""
-    loose, doubling = model(Engine(holds=False)), model(Engine(doubles=True))
+    loose, doubling = model(engine(holds=False)), model(engine(doubles=True))
 
     def again(one):
         request = {"messages": HELLO, "tools": [TOOL], "tool_choice": "required"}
@@ -94,12 +89,12 @@ def test_findings_are_acted_upon():
 
 def test_engine_that_is_not_there_is_tried_later():
     """An unreachable engine leaves everything unknown, and is probed again."""
-    engine = Engine(fails=EngineError("refused"))
-    one = model(engine)
+    silent = engine(fails=EngineError("refused"))
+    one = model(silent)
 
     asyncio.run(one.probe())
     assert (one.found.tried, one.found.grammar) == (False, None)
-    engine.fails = None
+    silent.said = engine().said
     asyncio.run(one.probe())
     assert one.found.grammar is True
 

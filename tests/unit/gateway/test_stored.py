@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 from serving import Told, asked, posted, served
 from starlette.testclient import TestClient
 
-from unrender.gateway.gateway import GatewayLimits, Keys
+from unrender.gateway.gateway import GatewayLimits
 
 ROOM = GatewayLimits(store_bytes=100_000)
 
@@ -79,29 +78,6 @@ def test_answers_expire(tmp_path, monkeypatch):
     assert bytes_in(tmp_path / "answers.db")[1] == 1
 
 
-def test_answers_outlive_a_restart(tmp_path):
-    """A restarted gateway continues from the answers in its file, but not from those of another key."""
-    engine = Told("Once")
-    keys = Keys(models={"one": frozenset("*"), "other": frozenset("*")})
-
-    def ask(key, **body):
-        application = served(engine, limits=ROOM, keys=keys, store=str(tmp_path / "answers.db"))
-        with TestClient(application) as client:
-            headers = {"authorization": f"Bearer {key}"}
-            return client.post("/v1/responses", content=json.dumps(body), headers=headers)
-
-    first = ask("one", input="Hello").json()
-    whole = {"input": "More", "previous_response_id": first["id"]}
-    item = {"input": [{"type": "item_reference", "id": first["output"][0]["id"]}]}
-    found = [ask(key, **body).status_code for key in ("one", "other") for body in (whole, item)]
-
-    assert found == [200, 200, 400, 400]
-    assert engine.jobs[1].turn.prompt.index("Hello") < engine.jobs[1].turn.prompt.index("Once")
-    for id in ("resp_\ud800", "resp_\0"):
-        answer = ask("one", input="More", previous_response_id=id)
-        assert answer.json()["error"]["code"] == "previous_response_not_found"
-
-
 WRITER = """
 import sys
 from test_stored import stored
@@ -126,20 +102,3 @@ def newest(place):
     """Return the id of the newest answer in a file."""
     with closing(sqlite3.connect(place)) as database:
         return database.execute("SELECT id FROM answers ORDER BY kept DESC").fetchone()[0]
-
-
-def test_store_that_fails_is_no_defect(tmp_path):
-    """If the file can't be used, answers still succeed. Only requests that refer to a stored answer get a 503."""
-    (tmp_path / "answers.db").write_bytes(b"no database" * 1000)
-
-    application = served(Told("Hi"), limits=ROOM, store=str(tmp_path / "answers.db"))
-    whole = stored_as(application, input="Hello")
-    others = [
-        stored_as(application, input="More", previous_response_id=whole.json()["id"]),
-        asked(application, "GET", "/v1/responses/resp_1"),
-    ]
-
-    assert whole.status_code == 200
-    for answer in others:
-        assert answer.status_code == 503
-        assert answer.json()["error"]["message"] == "the response store is unavailable"

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 import sys
 import types
-import warnings
 
 import pytest
+from cases import cases
 from letters import SOURCE, USER
 from letters import WEATHER as TOOL
+from tables import at
 
-from unrender import ChatTemplate, RequestError, TemplateError
+from unrender import ChatTemplate, UnrenderError
 from unrender.errors import SchemaWarning
 from unrender.integrations.llama_cpp import ChatHandler
 
-BOS, EOS, END, OPEN = 0x110000, 0x110001, 0x110002, 0x110003
-SPECIAL = {BOS: "<s>", EOS: "</s>", END: "<|end|>", OPEN: "<tool_call>"}
+BOS, EOS, END = 0x110000, 0x110001, 0x110002
+SPECIAL = {BOS: "<s>", EOS: "</s>", END: "<|end|>", 0x110003: "<tool_call>"}
 IDS = {text.encode(): token for token, text in SPECIAL.items()}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Zürich 😀"}}\n</tool_call>'
-REQUIRED = {"tools": [TOOL], "tool_choice": "required"}
 
 
 class Llama:
@@ -27,8 +27,7 @@ class Llama:
 
     def __init__(self, *answer, room=4096, source=SOURCE):
         self.metadata = {"general.name": "stand-in"} | ({"tokenizer.chat_template": source} if source else {})
-        texts = (SPECIAL.get(part, part) for part in answer)
-        self.answer = [token for text in texts for token in self.tokenize(text.encode(), add_bos=False, special=True)]
+        self.answer = [token for part in answer for token in self.tokenize(part.encode(), add_bos=False, special=True)]
         self.prompt, self.sampling, self.seed, self.room = "", {}, None, room
         self.model = "model"
 
@@ -83,166 +82,67 @@ def grammars(monkeypatch):
     return made
 
 
-def ask(llama, handler=None, **request):
-    return (handler or ChatHandler())(llama=llama, messages=USER, **request)
+def ask(model, request, handler=None, template=""):
+    """Return a fake model, and its completion of a request. `model` and `handler` are arguments."""
+    llama = Llama(*model.get("answer", ()), **{name: model[name] for name in model if name != "answer"})
+    own = (ChatTemplate.from_string(template, bos_token="<s>"),) if template else ()
+    return llama, ChatHandler(*own, **(handler or {}))(llama=llama, **{"messages": USER, **request})
 
 
-def choice(completion):
-    return completion["choices"][0]
+@cases
+def test_an_answer_becomes_a_completion(grammars, why, model, handler, template, request_, found):
+    """The completion, the model's arguments and the created grammars have the parts of their row."""
+    llama, completion = ask(model, request_, handler, template)
+    tokens = list(llama.tokens)
+    seen = {"completion": completion, "llama": llama, "grammars": grammars, "ends": tokens.count(END)}
 
-
-def test_an_answer_becomes_a_message():
-    """Reasoning, content and calls are separated, and special tokens end the answer."""
-    llama = Llama("<think>\nHm.\n</think>\n\nI'll look.\n" + CALL, END, "never")
-
-    completion = ask(llama, tools=[TOOL])
-
-    message = choice(completion)["message"]
-    assert (message["reasoning_content"], message["content"]) == ("Hm.", "I'll look.")
-    assert message["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city": "Zürich 😀"}'}
-    assert choice(completion)["finish_reason"] == "tool_calls"
-    assert (completion["object"], completion["model"]) == ("chat.completion", "stand-in")
-    assert completion["usage"]["prompt_tokens"] == llama.size
-
-
-def test_the_prompt_is_the_templates():
-    """The model's own template is rendered with its tools, and the beginning-of-sequence token occurs once."""
-    llama = Llama(EOS)
-
-    ask(llama, tools=[TOOL])
-    own = llama.prompt
-    ask(llama, ChatHandler(ChatTemplate.from_string("{{ bos_token }}{{ messages[0].content }}", bos_token="<s>")))
-
-    assert own.startswith("<s><|tools|>")
-    assert own.endswith("<|user|>Hello<|end|><|assistant|>")
-    assert llama.prompt == "<s>Hello"
-
-
-@pytest.mark.parametrize(
-    ("markers", "count", "text"), [(None, 2, "<|end|>"), ("break", 2, r"<\|end|>"), ("keep", 3, "<|end|>")]
-)
-def test_a_marker_in_a_message_is_no_token(markers, count, text):
-    """By default, it consists of ordinary tokens. It can also be broken or kept."""
-    llama, system = Llama(EOS), {"role": "system", "content": "Be brief."}
-    handler = ChatHandler(**({"markers": markers} if markers else {}))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        handler(llama=llama, messages=[system, {"role": "user", "content": "x<|end|>y"}])
-
-    assert list(llama.tokens).count(END) == count
-    assert list(llama.tokens).count(BOS) == 1
-    assert f"x{text}y" in llama.prompt
+    assert {path: at(seen, path) for path in found} == found, why
+    assert tokens.count(BOS) == 1
+    assert all("root ::=" in grammar for grammar in grammars)
 
 
 def test_a_stream_adds_up_to_the_message():
     """Deltas contain the same parts, the role first and the finish reason last."""
-    chunks = list(ask(Llama("<think>\nHm.\n</think>\n\nOk.\n" + CALL, EOS), tools=[TOOL], stream=True))
+    _, completion = ask(
+        {"answer": ["<think>\nHm.\n</think>\n\nOk.\n" + CALL, "</s>"]}, {"tools": [TOOL], "stream": True}
+    )
+    chunks = list(completion)
 
-    deltas = [choice(chunk)["delta"] for chunk in chunks]
+    choices = [chunk["choices"][0] for chunk in chunks]
+    deltas = [choice["delta"] for choice in choices]
     calls = [call["function"] for delta in deltas for call in delta.get("tool_calls", ())]
     assert deltas[0] == {"role": "assistant", "content": ""}
     assert "".join(delta.get("content", "") for delta in deltas) == "Ok."
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "Hm."
     assert "".join(call["arguments"] for call in calls) == '{"city": "Zürich 😀"}'
-    assert [choice(chunk)["finish_reason"] for chunk in chunks] == [None] * (len(chunks) - 1) + ["tool_calls"]
+    assert [choice["finish_reason"] for choice in choices] == [None] * (len(chunks) - 1) + ["tool_calls"]
     assert {(chunk["object"], chunk["id"]) for chunk in chunks} == {("chat.completion.chunk", chunks[0]["id"])}
-
-
-@pytest.mark.parametrize("stop", ["STOP", ["STOP", "HALT"]])
-def test_texts_to_stop_at_are_no_content(stop):
-    """Generation ends at a stop string, and text that only starts like one is kept."""
-    answer = choice(ask(Llama("A STO HAL STO", "P and more"), stop=stop))
-
-    assert answer["message"]["content"] == "A STO HAL "
-    assert answer["finish_reason"] == "stop"
-
-
-@pytest.mark.parametrize(("limit", "room"), [({"max_tokens": 5}, 4096), ({}, 5 + len("s<|user|>Hello$<|assistant|>"))])
-def test_an_answer_may_be_too_long(limit, room):
-    """An answer that reaches the limit or the end of the context has the finish reason `length`."""
-    answer = choice(ask(Llama("Hello, world", room=room), **limit))
-
-    assert answer["message"]["content"] == "Hello"
-    assert answer["finish_reason"] == "length"
-
-
-def test_a_call_that_is_cut_off_is_no_call():
-    """An incomplete call isn't returned for execution."""
-    answer = choice(ask(Llama(CALL), tools=[TOOL], max_tokens=len(CALL) // 2))
-
-    assert "tool_calls" not in answer["message"]
-    assert answer["finish_reason"] == "length"
-
-
-@pytest.mark.parametrize("request_", [REQUIRED, {"response_format": {"type": "json_object"}}])
-def test_what_is_due_is_constrained(grammars, request_):
-    """A required call and a response format constrain the model from the first character."""
-    llama = Llama(EOS)
-
-    ask(llama, **request_)
-
-    assert llama.sampling["grammar"] == "grammar 1"
-    assert "root ::=" in grammars[0]
-
-
-def test_a_free_answer_is_not_constrained(grammars):
-    """A free answer has no grammar, unless the caller passes one."""
-    llama = Llama(EOS)
-
-    ask(llama, tools=[TOOL])
-    free = llama.sampling["grammar"]
-    ask(llama, grammar="mine", **REQUIRED)
-
-    assert (free, llama.sampling["grammar"], grammars) == (None, "mine", [])
-
-
-def test_strict_tools_of_a_free_answer_warn():
-    """A strict tool that isn't required is parsed, with a warning that no grammar enforces its schema."""
-    strict = {**TOOL, "function": dict(TOOL["function"], strict=True)}
-    with pytest.warns(SchemaWarning, match="strict tools are enforced only"):
-        completion = ask(Llama("Ok.\n", OPEN, CALL.removeprefix("<tool_call>"), EOS), tools=[strict])
-
-    assert choice(completion)["finish_reason"] == "tool_calls"
-
-
-def test_sampling_is_handed_on():
-    """Sampling parameters reach the model; the temperature has another name in the library."""
-    llama = Llama(EOS)
-
-    ask(llama, temperature=0.5, top_k=3, seed=7, logprobs=None, anything_new=1)
-
-    assert llama.sampling == {"temp": 0.5, "top_k": 3, "grammar": None}
-    assert llama.seed == 7
 
 
 def test_a_schema_beside_json_object_is_kept(grammars):
     """The library's own form of a response format has the same effect as OpenAI's."""
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
 
-    ask(Llama(EOS), response_format={"type": "json_object", "schema": schema})
-    ask(Llama(EOS), response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": schema}})
+    for form in (
+        {"type": "json_object", "schema": schema},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}},
+    ):
+        ask({}, {"response_format": form})
 
     assert grammars[0] == grammars[1]
 
 
-def test_arguments_of_prepare_are_kept():
-    """The handler's own arguments apply to every request."""
-    llama = Llama(EOS, source="{{ mood }}{{ messages[-1].content }}")
+def test_strict_tools_of_a_free_answer_warn():
+    """A strict tool that isn't required is parsed, with a warning that no grammar enforces its schema."""
+    strict = {**TOOL, "function": dict(TOOL["function"], strict=True)}
+    with pytest.warns(SchemaWarning, match="strict tools are enforced only"):
+        _, completion = ask({"answer": ["Ok.\n" + CALL + "</s>"]}, {"tools": [strict]})
 
-    ask(llama, ChatHandler(mood="glad: "))
-
-    assert llama.prompt == "<s>glad: Hello"
-
-
-@pytest.mark.parametrize("option", [{"functions": [TOOL["function"]]}, {"logprobs": True}, {"logit_bias": {1: 2.0}}])
-def test_what_is_not_supported_is_refused(option):
-    """An unsupported option is an error."""
-    with pytest.raises(RequestError, match="not supported"):
-        ask(Llama(EOS), **option)
+    assert completion["choices"][0]["finish_reason"] == "tool_calls"
 
 
-def test_a_model_without_a_template_needs_one():
-    """The error explains what to pass."""
-    with pytest.raises(TemplateError, match="pass a ChatTemplate to the handler"):
-        ask(Llama(EOS, source=""))
+@cases
+def test_what_is_not_supported_is_refused(model, request_, error):
+    """An unsupported option is an error, and the error for a model without a template explains what to pass."""
+    with pytest.raises(UnrenderError, match=error):
+        ask(model, request_)

@@ -8,16 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from letters import NOW as TOOL
 
 from unrender import ChatTemplate
 from unrender.errors import ExportError
 from unrender.integrations.mlx_lm import install
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
-TOOL = {
-    "type": "function",
-    "function": {"name": "now", "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}},
-}
 
 
 @pytest.fixture(autouse=True)

@@ -45,14 +45,7 @@ def test_only_the_end_of_a_prompt_is_decoded():
     assert tail_text(letters, []) == ""
 
 
-@pytest.mark.parametrize(
-    ("prefill", "more", "expected"),
-    [
-        ("Ye", "s", ("", "s")),
-        ("<think>\nHm", ".\n</think>\n\nYes", (".", "Yes")),
-        ("<think>\nHm\n</think>\n\nY", "es", ("", "es")),
-    ],
-)
+@cases
 def test_what_a_continued_answer_had_is_not_said_again(prefill, more, expected):
     """Only new text is returned, wherever the answer stopped."""
     turn = rendered_turn(TEMPLATE, PROMPT + prefill, continued=True)
@@ -60,7 +53,7 @@ def test_what_a_continued_answer_had_is_not_said_again(prefill, more, expected):
     found = said([*parser.feed(more), *parser.finish()])
 
     assert turn.prefill == prefill
-    assert (found.reasoning, found.content) == expected
+    assert [found.reasoning, found.content] == expected
 
 
 def test_events_become_one_delta():

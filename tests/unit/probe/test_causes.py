@@ -1,4 +1,9 @@
-"""Planted faults that the report must name, and healthy servers that it must not blame."""
+"""Planted faults that the report must name, and healthy servers that it must not blame: rows of `servers.jsonl`.
+
+A row has fields of `Server`. Those that change a text are lists of changes: a name of `CHANGES` or a method of `str`, with its arguments.
+`writes` and `fails` apply to answers for which all conditions of `when` hold, `writes` only to each `every`th answer.
+`late` is a server that answers every nth request with the answer to the one before. `cause` is the first cause in the report.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +11,37 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from probe_templates import TAGS, probed
+from probe_templates import TAGS, fenced, probed, rewritten
 from probed_server import REFUSED
 from serving import TEMPLATES
+from tables import case_rows
 
 from unrender import ChatTemplate
 from unrender.probe.causes import FINDERS, table
 from unrender.probe.tasks import Task
 
-CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+ROWS = case_rows(Path(__file__).with_name("servers.jsonl"))
+FAULTS, HEALTHY = ([row for row in ROWS if (row["cause"] is None) == healthy] for healthy in (False, True))
+
+OTHERS = (
+    "bracket-id",
+    "json-array",
+    "named-tags",
+    "python-calls",
+    "tagged-raw",
+    "channels",
+    "forced-open",
+    "closed-turns",
+)
+"""Test templates with other syntaxes."""
 
 
-def loaded(source: str) -> ChatTemplate:
-    return ChatTemplate.from_string(source, bos_token="<s>", eos_token="<|im_end|>")
-
-
-def objects(text: str) -> list[str]:
-    """Return the JSON objects of an answer's calls."""
-    return re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)
-
-
-def rewritten(write: Callable[[list[str]], str]) -> Callable[[str, Task, int], str]:
-    """Return a model that writes its calls in another syntax."""
-    return lambda text, _task, _number: write(objects(text)) if objects(text) else text
-
-
-def fenced(calls: list[str]) -> str:
-    return "\n".join(f"```json\n{call}\n```" for call in calls)
-
-
-def tagged(calls: list[str]) -> str:
+def tagged(calls: Sequence[str]) -> str:
     """Return calls with a tag for each argument."""
     written = []
     for call in map(json.loads, calls):
@@ -49,43 +51,87 @@ def tagged(calls: list[str]) -> str:
     return "\n".join(written)
 
 
-def every(number: int, change: Callable[[str], str]) -> Callable[[str, Task, int], str]:
-    """Return a model that changes every nth answer."""
-    return lambda text, _task, count: text if count % number else change(text)
-
-
-def without_markers(text: str) -> str:
-    return re.sub(r"</?tool_call>", "", text)
-
-
-def without_calls(text: str) -> str:
-    return re.sub(r"<tool_call>.*?</tool_call>\n?", "", text, flags=re.DOTALL)
-
-
-def first_call(text: str) -> str:
-    return text.partition("</tool_call>")[0] + "</tool_call>"
-
-
 def without_accents(text: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign))
 
 
-def in_texts(calls: Sequence[Any]) -> list[Any]:
-    """Return calls whose arguments are all text."""
-    return [(name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls]
+CHANGES: Mapping[str, Callable[..., str]] = {
+    "sub": lambda text, pattern, new: re.sub(pattern, new, text, flags=re.DOTALL),
+    "say": lambda _, other: other,
+    "begin": lambda text, before: before + text,
+    "add": lambda text, after: text + after,
+    "end": lambda text, size: text[-size:],
+    "as JSON": lambda text: json.dumps({"answer": text}),
+    "as HTML": html.escape,
+    "from HTML": html.unescape,
+    "in another encoding": lambda text, *how: text.encode().decode(*how),
+    "without accents": without_accents,
+    "calls in fences": rewritten(fenced),
+    "calls in tags": rewritten(tagged),
+    "calls in a list": rewritten(lambda calls: f"[TOOL_CALLS][{', '.join(calls)}]"),
+}
+OF_ANSWERS: Mapping[str, Callable[[str, Task, int], str]] = {
+    "the question": lambda _, task, __: f"What? {task.messages[0]['content']}",
+    "its number": lambda text, _, number: f"{text} {number}",
+}
+WHEN: Mapping[str, Callable[[Task, int], bool]] = {
+    "free": lambda task, _: task.name == "free",
+    "a task": lambda task, _: task.name != "free",
+    "a call": lambda task, _: bool(task.wanted),
+    "no call": lambda task, _: not task.wanted,
+    "several calls": lambda task, _: task.wish == "several",
+    "result": lambda task, _: task.wish == "result",
+    "many tools": lambda task, _: task.count > 5,
+    "odd": lambda _, number: number % 2 == 1,
+}
 
 
-def with_objects(match: re.Match[str]) -> str:
-    """Return arguments as an object instead of text."""
-    return '"arguments": ' + str(json.loads(f'"{match[1]}"'))
+def with_objects(response: Any) -> Any:
+    """Return a response whose calls have arguments as an object instead of text."""
+    return json.loads(re.sub(r'(?<="arguments": )"(.*?})"', lambda text: json.loads(text[0]), json.dumps(response)))
 
 
-def without_roles(role: str) -> Callable[[Any], Any]:
-    """Return a server's function that drops the messages of a role."""
-    return lambda body: {**body, "messages": [it for it in body["messages"] if it["role"] != role]}
+def joined(frames: Sequence[Any], size: int) -> list[Any]:
+    """Return the events of a stream in which each event has several tokens."""
+    made = []
+    for at in range(0, len(frames), size):
+        some = frames[at : at + size]
+        if "content" in some[0]:
+            made.append({**some[0], "content": "".join(frame["content"] for frame in some)})
+        else:
+            text = "".join(frame["choices"][0]["text"] for frame in some)
+            made.append({"choices": [{**some[0]["choices"][0], "text": text}]})
+    return made
 
 
-def late(number: int = 1) -> Callable[[str, Task, int], str]:
+OF_DATA: Mapping[str, Callable[..., Any]] = {
+    "first message": lambda body: {**body, "messages": body["messages"][:1]},
+    "no messages of": lambda body, role: {**body, "messages": [it for it in body["messages"] if it["role"] != role]},
+    "reversed tools": lambda body: {**body, "tools": body.get("tools", [])[::-1]},
+    "no variables": lambda body: {**body, "chat_template_kwargs": {}},
+    "none": lambda _: (),
+    "the first": lambda calls: calls[:1],
+    "texts as arguments": lambda calls: [
+        (name, {key: str(value) for key, value in given.items()}, id) for name, given, id in calls
+    ],
+    "no ids": lambda calls: [(name, given, "") for name, given, _ in calls],
+    "other names": lambda calls: [(f"functions.{name}", given, id) for name, given, id in calls],
+    "refusal": lambda _, words: REFUSED | {"error": {"message": words}},
+    "objects as arguments": with_objects,
+    "doubled": lambda frames: [frame for frame in frames for _ in range(2)],
+    "joined": joined,
+}
+"""Changes of requests, calls, responses and the events of a stream."""
+
+
+def changed(text: str, changes: Sequence[Sequence[Any]]) -> str:
+    """Return a text after changes."""
+    for name, *values in changes:
+        text = CHANGES[name](text, *values) if name in CHANGES else getattr(text, name)(*values)
+    return text
+
+
+def late(number: int) -> Callable[[str, Task, int], str]:
     """Return a server that answers every nth request with the answer to the one before."""
     answers = ["I can say that."]
 
@@ -96,180 +142,58 @@ def late(number: int = 1) -> Callable[[str, Task, int], str]:
     return writes
 
 
-FAULTS: list[tuple[str, dict[str, Any]]] = [
-    ("other-template", {"own_template": loaded(TAGS.replace("Tools:", "You may call tools:"))}),
-    ("other-template", {"renders": lambda prompt: re.sub(r'\{"type".*\n', "", prompt)}),
-    ("other-template", {"renders": lambda prompt: prompt.removesuffix("<|im_start|>assistant\n")}),
-    ("other-template", {"renders": lambda prompt: prompt.replace("<think>\n\n</think>\n\n", "")}),
-    ("other-template", {"kind": "vllm", "renders": lambda prompt: prompt.replace("system\n", "system\nBe nice.")}),
-    ("other-template", {"kind": "openai", "renders": lambda prompt: prompt.replace("system", "system: be nice")}),
-    ("other-template", {"asks": lambda body: {**body, "messages": body["messages"][:1]}}),
-    ("other-template", {"asks": without_roles("tool"), "hides_prompts": True}),
-    ("other-template", {"asks": without_roles("system"), "kind": "openai"}),
-    ("other-template", {"asks": lambda body: {**body, "tools": body.get("tools", [])[::-1]}}),
-    ("other-template", {"asks": lambda body: {**body, "chat_template_kwargs": {}}, "kind": "sglang"}),
-    ("begin-token-doubled", {"renders": lambda prompt: "<s>" + prompt}),
-    ("begin-token-doubled", {"renders": lambda prompt: "<s>" + prompt, "kind": "openai"}),
-    ("begin-token-doubled", {"bos": True}),
-    ("begin-token-doubled", {"kind": "vllm", "bos": True}),
-    ("prompt-changed", {"reads": lambda prompt: prompt.replace("Tools:", "Be nice to everybody. Tools:")}),
-    ("prompt-changed", {"reads": lambda prompt: re.sub(r"Tools:.*?</tool_call>", "", prompt, flags=re.DOTALL)}),
-    ("prompt-changed", {"reads": str.rstrip}),
-    ("prompt-changed", {"kind": "openai", "reads": str.rstrip}),
-    ("prompt-changed", {"kind": "openai", "reads": lambda prompt: "Always answer politely. " + prompt}),
-    ("context-too-short", {"context": 1000}),
-    ("context-too-short", {"kind": "vllm", "context": 1500}),
-    ("context-too-short", {"kind": "openai", "context": 1500}),
-    ("context-too-short", {"reads": lambda prompt: prompt[-3000:]}),
-    ("context-too-short", {"kind": "openai", "reads": lambda prompt: prompt[-6000:]}),
-    ("engine-fails", {"responds": lambda _: REFUSED | {"error": {"message": "only streaming is supported"}}}),
-    ("engine-fails", {"fails": lambda _, task: "tool results aren't supported" * (task.wish == "result")}),
-    ("engine-fails", {"fails": lambda _, task: "internal error" * (task.count > 5)}),
-    ("prompt-echoed", {"echoes": True}),
-    ("stale-answers", {"writes": lambda *_: CALL}),
-    ("stale-answers", {"writes": late()}),
-    ("stale-answers", {"writes": late(5)}),
-    ("stale-answers", {"kind": "openai", "writes": lambda text, task, _: CALL if task.count > 5 else text}),
-    ("special-tokens-stripped", {"sends": without_markers}),
-    ("special-tokens-stripped", {"kind": "openai", "sends": without_markers}),
-    ("special-tokens-stripped", {"kind": "ollama", "sends": without_markers}),
-    ("special-tokens-stripped", {"kind": "openai", "sends": lambda text: re.sub(r"</?think>", "", text)}),
-    ("text-removed", {"sends": without_calls}),
-    ("text-removed", {"kind": "openai", "sends": without_calls}),
-    ("text-removed", {"sends": lambda text: re.sub(r"<think>.*</think>\s*", "", text, flags=re.DOTALL)}),
-    ("text-altered", {"sends": html.escape}),
-    ("text-altered", {"sends": lambda text: text.encode().decode("cp1252", "replace")}),
-    ("text-altered", {"sends": str.lower}),
-    ("text-altered", {"sends": lambda text: text.encode("ascii", "ignore").decode()}),
-    ("text-altered", {"sends": lambda text: re.sub(" +", " ", text)}),
-    ("text-altered", {"kind": "openai", "sends": lambda text: text.replace('"', '\\"')}),
-    ("text-altered", {"sends": lambda text: f"AI: {text}"}),
-    ("special-tokens-stripped", {"sends": lambda text: re.sub(r"</?think>", "", text)}),
-    ("text-altered", {"sends": str.strip}),
-    ("text-altered", {"sends": str.upper}),
-    ("text-altered", {"sends": lambda text: re.sub(r"\d", "*", text)}),
-    ("text-altered", {"kind": "openai", "sends": lambda text: re.sub(r"\d", "*", text)}),
-    ("text-altered", {"sends": html.unescape}),
-    ("text-altered", {"sends": without_accents}),
-    ("text-altered", {"sends": lambda text: text.replace("\n", " ")}),
-    ("text-altered", {"kind": "openai", "sends": lambda text: f"{text}</s>"}),
-    ("text-altered", {"kind": "openai", "sends": lambda text: text.replace(" ", "\u00a0")}),
-    ("text-altered", {"kind": "openai", "sends": lambda text: re.sub(r"\b", " ", text)}),
-    ("text-altered", {"writes": lambda text, task, _: text if task.wanted else json.dumps({"answer": text})}),
-    ("text-altered", {"frames": lambda frames: [frame for frame in frames for _ in range(2)]}),
-    ("text-altered", {"kind": "openai", "frames": lambda frames: [frame for frame in frames for _ in range(2)]}),
-    ("text-altered", {"kind": "openai", "sends": str.lower}),
-    ("text-altered", {"kind": "openai", "sends": lambda text: f"{text}\n\nSent by a proxy."}),
-    ("text-altered", {"kind": "openai", "sends": lambda text: re.sub(r'"(.*?)"', "“\\1”", text)}),
-    ("text-altered", {"kind": "ollama", "sends": lambda text: text.replace(" ", "Ġ").replace("\n", "Ċ")}),
-    ("cut-inside-calls", {"stop": ["\n"]}),
-    ("cut-inside-calls", {"stop": ["}\n"]}),
-    ("cut-inside-calls", {"stop": ['"arguments"']}),
-    ("cut-inside-calls", {"kind": "sglang", "stop": ["\n</tool"]}),
-    ("token-limit", {"limit": 16}),
-    ("token-limit", {"kind": "sglang", "limit": 20}),
-    ("token-limit", {"ignores_limit": True, "writes": lambda text, task, _: text + " and so on" * 20 * (task.name == "free")}),
-    ("foreign-template", {"knows": False, "writes": lambda _, task, __: f"What? {task.messages[0]['content']}"}),
-    ("runs-on", {"writes": lambda text, *_: text + "!" * 2000}),
-    ("runs-on", {"stops": False, "writes": lambda text, *_: f"{text}<|im_end|>\n<|im_start|>user\nThanks."}),
-    ("grammar-ignored", {"grammars": False}),
-    ("grammar-ignored", {"kind": "vllm", "grammars": False}),
-    ("grammar-ignored", {"bound": lambda _: "I can't."}),
-    ("grammar-ignored", {"writes": rewritten(fenced), "longest": 11_000}),
-    ("empty-answers", {"writes": every(8, lambda _: "")}),
-    ("empty-answers", {"writes": lambda *_: ""}),
-    ("other-syntax", {"writes": rewritten(fenced)}),
-    ("other-syntax", {"writes": rewritten(tagged)}),
-    ("other-syntax", {"kind": "ollama", "writes": rewritten(lambda calls: f"[TOOL_CALLS][{', '.join(calls)}]")}),
-    ("reasoning-unclosed", {"writes": lambda text, *_: text.partition("</think>")[0]}),
-    ("broken-calls", {"writes": every(8, lambda text: text.replace('"arguments": {', '"arguments": '))}),
-    ("broken-calls", {"writes": every(8, lambda text: text.replace('"}', "}"))}),
-    ("own-parser", {"parses": lambda _calls: ()}),
-    ("own-parser", {"parses": lambda calls: calls[:1]}),
-    ("own-parser", {"parses": in_texts}),
-    ("own-parser", {"parses": lambda calls: [(name, given, "") for name, given, _ in calls]}),
-    ("own-parser", {"parses": lambda calls: [(f"functions.{name}", given, id) for name, given, id in calls]}),
-    ("own-parser", {"responds": lambda response: json.loads(re.sub(r'"arguments": "(.*?})"', with_objects, json.dumps(response)))}),
-    ("thinking-matters", {"writes": lambda text, task, _: text if "Let me" in text or task.name == "free" else "No."}),
-    ("breaks-with-tools", {"writes": lambda text, task, _: "No." if task.count > 5 and task.wanted else text}),
-    ("calls-missing", {"writes": lambda text, task, number: "I can't." if number % 2 and task.wanted else text}),
-    ("calls-uninvited", {"writes": lambda text, task, _: text if task.wanted else CALL}),
-    ("single-calls", {"writes": lambda text, task, _: first_call(text) if task.wish == "several" else text}),
-    ("calls-wrong", {"writes": lambda text, *_: text.replace("Paris", "Lyon").replace("Oslo", "Rome").replace("eggs", "egg")}),
-    ("calls-repaired", {"writes": every(3, lambda text: text.replace("<tool_call>", "<tool_call>\n<tool_call>"))}),
-    ("unsteady", {"writes": lambda text, task, number: f"{text} {number}" if task.name == "free" else text}),
-]  # fmt: skip
-"""Each cause with a server that has the fault. It must be the first cause in the report."""
+def server(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a server."""
+
+    def holds(task: Task, number: int) -> bool:
+        return number % row.get("every", 1) == 0 and all(WHEN[name](task, number) for name in row.get("when", ()))
+
+    def writes(text: str, task: Task, number: int) -> str:
+        if not holds(task, number):
+            return text
+        (name, *_), *_ = row["writes"]
+        return OF_ANSWERS[name](text, task, number) if name in OF_ANSWERS else changed(text, row["writes"])
+
+    found: dict[str, Any] = {}
+    for field, value in row.items():
+        match field:
+            case "writes":
+                found["writes"] = writes
+            case "late":
+                found["writes"] = late(value)
+            case "fails":
+                found["fails"] = lambda _, task: row["fails"] * holds(task, 0)
+            case "template" | "own_template":
+                source = changed(TAGS, value)
+                found[field] = ChatTemplate.from_string(source, bos_token="<s>", eos_token="<|im_end|>")
+            case "renders" | "reads" | "sends" | "bound":
+                found[field] = lambda text, changes=value: changed(text, changes)
+            case "asks" | "parses" | "responds" | "frames":
+                found[field] = lambda given, how=OF_DATA[value[0]], more=tuple(value[1:]): how(given, *more)
+            case _ if field not in ("cause", "when", "every"):
+                found[field] = value
+    return found
 
 
 @pytest.mark.few(7)
-@pytest.mark.parametrize(
-    ("name", "server"),
-    [pytest.param(*fault, id=f"{at}-{fault[0]}") for at, fault in enumerate(FAULTS)],
-)
-def test_planted_faults_are_named(name: str, server: dict[str, Any]) -> None:
+@pytest.mark.parametrize("row", [pytest.param(row, id=f"{at}-{row['cause']}") for at, row in enumerate(FAULTS)])
+def test_planted_faults_are_named(row: Mapping[str, Any]) -> None:
     """The first cause of the report is the planted fault, with its evidence."""
-    report = probed(**server)
+    report = probed(**server(row))
 
-    assert [cause.name for cause in report.causes][:1] == [name]
+    assert [cause.name for cause in report.causes][:1] == [row["cause"]]
     assert not report.ok
 
 
-def joined(frames: list[Any], size: int) -> list[Any]:
-    """Return the events of a stream in which each event has several tokens."""
-    made = []
-    for at in range(0, len(frames), size):
-        texts = [
-            frame["content"] if "content" in frame else frame["choices"][0]["text"] for frame in frames[at : at + size]
-        ]
-        first = frames[at]
-        text = "".join(texts)
-        made.append(
-            {**first, "content": text} if "content" in first else {"choices": [{**first["choices"][0], "text": text}]}
-        )
-    return made
-
-
-HEALTHY: list[dict[str, Any]] = [
-    {},
-    {"kind": "vllm"},
-    {"kind": "sglang"},
-    {"kind": "openai"},
-    {"kind": "ollama"},
-    {"hides_prompts": True},
-    {"kind": "sglang", "counts": False},
-    {"frames": lambda frames: joined(frames, 1000)},
-    {"kind": "openai", "frames": lambda frames: joined(frames, 1000)},
-    {"kind": "openai", "frames": lambda frames: joined(frames, 6)},
-    {"kind": "openai", "template": loaded(TAGS.replace("{{ bos_token }}", "")), "bos": True},
-    {"context": 8192},
-    {"knows": False},
-    {"kind": "vllm", "shows_end": True},
-    {"writes": every(11, lambda text: text.replace("clear", "sunny"))},
-    {"writes": lambda text, *_: text.replace("I can say that.", "Write `get_weather` to call it.\n```json\n{}\n```")},
-]
-OWN = [
-    "bracket-id",
-    "json-array",
-    "named-tags",
-    "python-calls",
-    "tagged-raw",
-    "channels",
-    "forced-open",
-    "closed-turns",
-]
-"""Test templates with other syntaxes."""
-
-
 @pytest.mark.few(2)
-@pytest.mark.parametrize("server", HEALTHY, ids=lambda server: "-".join(server) or "plain")
-def test_healthy_servers_are_not_blamed(server: dict[str, Any]) -> None:
+@pytest.mark.parametrize("row", HEALTHY, ids="-".join)
+def test_healthy_servers_are_not_blamed(row: Mapping[str, Any]) -> None:
     """A healthy server of any kind has no causes, whatever information it lacks."""
-    assert [(cause.name, cause.evidence) for cause in probed(**server).causes] == []
+    assert [(cause.name, cause.evidence) for cause in probed(**server(row)).causes] == []
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OTHERS)
 def test_other_templates_are_not_blamed(name: str) -> None:
     """A healthy server has no causes, whatever syntax its template has."""
     template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
@@ -282,4 +206,4 @@ def test_every_cause_is_planted() -> None:
     names = [entry["name"] for entry in table()]
 
     assert list(FINDERS) == names
-    assert {name for name, _ in FAULTS} == set(names)
+    assert {row["cause"] for row in FAULTS} == set(names)

@@ -14,7 +14,8 @@ from typing import Any
 
 import command_line
 import pytest
-from probe_templates import probed, tags
+from letters import WEATHER
+from probe_templates import fenced, probed, rewritten, tags
 from probed_server import Server, running
 from serving import TEMPLATES
 
@@ -23,24 +24,16 @@ from unrender.format import Format
 from unrender.gateway.backends import EngineError, Sampler
 from unrender.probe import ProbeReport, connected, page, probe, probe_engine
 
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 
-
-def fenced(text: str, *_: Any) -> str:
-    calls = re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)
-    return "I call it.\n" + "\n".join(f"```json\n{call}\n```" for call in calls) if calls else text
+def in_fences(text: str, *_: Any) -> str:
+    """Write calls in fences after a sentence."""
+    return rewritten(lambda calls: f"I call it.\n{fenced(calls)}")(text)
 
 
 @pytest.fixture(scope="module")
 def report() -> ProbeReport:
     """Return the report on a model that writes its calls in fences after a sentence."""
-    return probed(writes=fenced)
+    return probed(writes=in_fences)
 
 
 @contextmanager
@@ -82,7 +75,7 @@ def test_observed_syntaxes_are_read(report: ProbeReport, tmp_path: Path) -> None
     path = tmp_path / "format.json"
     path.write_text(report.format.to_json(), encoding="utf-8")
     template = ChatTemplate(tags()._loaded, format=Format.from_file(path))
-    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=[TOOL])
+    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=[WEATHER])
     call = '```json\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n```'
 
     read = turn.parse(f"I look.\n{call}\nSoon I know.")
@@ -125,7 +118,7 @@ def test_page_is_one_file_that_loads_nothing(report: ProbeReport) -> None:
 def test_command_reports_and_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command prints causes, writes the format and the page, and exits with 1 if there are causes."""
     monkeypatch.chdir(tmp_path)
-    with address(Server(template=tags(), writes=fenced)) as url:
+    with address(Server(template=tags(), writes=in_fences)) as url:
         told = command_line.run("probe", url, "-o", "format.json", "--page", "page.html")
         data = command_line.run("probe", url, "--json", "--compare", url)
 

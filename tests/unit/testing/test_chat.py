@@ -1,139 +1,77 @@
-"""Cases that pass, and reports of cases that fail."""
+"""Cases that pass, reports of cases that fail, and expectations as Python source."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cases import cases
 from engines import installed
 from letters import WEATHER
 
-from unrender import ChatTemplate, RequestError, TemplateError
+from unrender import ChatTemplate, Message, RequestError, TemplateError, ToolCall
 from unrender.testing import Chat, broken_call, call
+from unrender.testing.chat import source_of, source_of_message
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
-CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
-OUTPUT = "<think>\nrain?\n</think>\n\nI'll look.\n" + CALL
-NEEDS_ENGINE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance reads the grammars")
 
 
-@pytest.fixture
-def case():
-    return Chat([TEMPLATES])("json-tags.jinja").given(tools=[WEATHER])
+def broken(name, arguments, status="truncated"):
+    return broken_call(name, arguments, status=status)
 
 
-def failure(check, **expected):
+def expectation(parts):
+    """Return arguments of `expect`. Calls are the arguments of `call` and `broken_call`."""
+    calls: dict[str, Any] = {"tool_calls": call, "failed_calls": broken}
+    return {name: [calls[name](*one) for one in it] if name in calls else it for name, it in parts.items()}
+
+
+def message(parts):
+    """Return a message. Calls are a name, JSON and a status."""
+    calls = {
+        name: tuple(
+            ToolCall(name=tool, arguments_json=text, id="1", status=status) for tool, text, status in parts[name]
+        )
+        for name in ("tool_calls", "failed_calls")
+        if name in parts
+    }
+    return Message(**parts | calls)
+
+
+def failure(case, **expected):
     with pytest.raises(AssertionError) as failed:
-        check(**expected)
+        case.expect(**expected)
     return str(failed.value)
 
 
-def test_an_answer_that_means_what_is_expected_passes(case):
-    """Reasoning, content and calls must match exactly."""
-    case.output(OUTPUT).expect(reasoning="rain?", content="I'll look.", tool_calls=[call("get_weather", city="Paris")])
+@cases
+def test_a_case(why, template, given, output, expected, said, grammars):
+    """A case passes if `said` is null. Otherwise its report contains these texts, and no control characters except line breaks.
+
+    A row with `grammars` needs llguidance, which reads them.
+    """
+    if grammars and not installed("llguidance"):
+        pytest.skip("llguidance reads the grammars")
+    case = Chat([TEMPLATES])(ChatTemplate.from_string(template) if "{%" in template else f"{template}.jinja")
+    case = case.given(**{"tools": [WEATHER]} | given) if given is not None else case
+    case = case.output(output) if output is not None else case
+    wanted = expectation(expected)
+
+    if said is None:
+        case.expect(**wanted)
+        return
+    report = failure(case, **wanted)
+    assert [text for text in said if text not in report] == [], why
+    assert all(char.isprintable() for char in report if char != "\n")
 
 
-def test_an_answer_with_its_end_of_turn_passes(case):
-    """The end marker of a turn isn't part of the message."""
-    case.output("Hello!<|end|>").expect(content="Hello!")
-
-
-@pytest.mark.parametrize(
-    "expected",
-    [
-        {"content": "I'll look."},
-        {"content": "I'll look", "reasoning": "rain?", "tool_calls": [call("get_weather", city="Paris")]},
-        {"content": "I'll look.", "reasoning": "rain?", "tool_calls": [call("get_weather", city="Rome")]},
-        {"content": "I'll look.", "reasoning": "rain?"},
-        {},
-    ],
-)
-def test_an_answer_that_means_something_else_fails(case, expected):
-    """Each part that differs, or is missing, fails the case."""
-    failure(case.output(OUTPUT).expect, **expected)
-
-
-def test_a_failure_says_all_that_is_needed(case):
-    """The report contains the difference, the split, the events so far, and an expectation that would pass."""
-    text = failure(case.output(OUTPUT).expect, reasoning="rain?", content="I look.")
-
-    assert "-     content='I look.'," in text
-    assert '+     content="I\'ll look.",' in text
-    assert "split     none, the whole output at once" in text
-    assert "ToolCallStarted(index=0," in text
-    assert "tool_calls=[call('get_weather', {'city': 'Paris'})]," in text
-
-
-def test_a_failure_shows_controls_and_prints_none():
-    """Control characters are escaped in the report."""
-    template = ChatTemplate.from_string(
-        "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
-    )
-
-    said = failure(Chat()(template).output("\x1b[31m\u202eHi</>").expect, content="Hello\x9b")
-
-    assert "\\x1b[31m\\u202eHi" in said
-    assert all(char.isprintable() for char in said if char != "\n")
-
-
-def test_a_deviation_has_to_be_tolerated_explicitly(case):
-    """Output that only the lenient parser accepts fails without `tolerated`."""
-    cut_off = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
-    expected = {"content": cut_off, "failed_calls": [broken_call("get_weather", '{"city": "Par')]}
-
-    text = failure(case.output(cut_off).expect, **expected)
-
-    assert "the strict parser rejects it" in text
-    assert "pass tolerated=True" in text
-    case.output(cut_off).expect(**expected, tolerated=True)
-
-
-@NEEDS_ENGINE
-def test_nothing_is_tolerated_without_need(case):
-    """With `tolerated`, an output that follows the format fails."""
-    text = failure(case.output("Hello!").expect, content="Hello!", tolerated=True)
-
-    assert "nothing to tolerate" in text
-
-
-@NEEDS_ENGINE
-def test_what_the_grammars_forbid_fails(case):
-    """A value that the tool's schema doesn't allow fails, because the grammars reject it."""
-    wrong = CALL.replace('"Paris"', "7")
-
-    text = failure(case.output(wrong).expect, tool_calls=[call("get_weather", city=7)])
-
-    assert "these grammars don't allow the output: Lark" in text
-
-
-@NEEDS_ENGINE
-def test_layout_is_no_matter_of_grammars(case):
-    """An extra line break passes, because a grammar allows the same message."""
-    loose = CALL.replace("\n", "\n\n")
-
-    case.output(loose).expect(tool_calls=[call("get_weather", city="Paris")])
-
-
-def test_the_prompt_decides_what_is_open():
-    """The prompt of the conversation determines whether reasoning is open."""
-    template = ChatTemplate.from_file(TEMPLATES / "forced-open.jinja")
-
-    Chat()(template).given([{"role": "user", "content": "Why?"}]).output("so\n</think>\n\nThus.").expect(
-        reasoning="so", content="Thus."
-    )
-
-
-def test_an_output_must_be_given(case):
-    """A case without an output is an error."""
-    assert "call output(…)" in failure(case.expect)
-
-
-def test_mistakes_of_the_test_are_named(case):
+def test_mistakes_of_the_test_are_named():
     """A missing template and a malformed request raise the library's errors."""
     with pytest.raises(TemplateError, match=r"nowhere\.jinja"):
         Chat([TEMPLATES])("nowhere.jinja")
     with pytest.raises(RequestError, match="tool_choice"):
-        case.given(tool_choice="maybe").output("").expect()
+        Chat([TEMPLATES])("json-tags.jinja").given(tool_choice="maybe").output("").expect()
 
 
 def test_unfinished_cases_are_known():
@@ -141,6 +79,30 @@ def test_unfinished_cases_are_known():
     chat = Chat([TEMPLATES])
     finished, unfinished = chat("plain.jinja").output("Hi"), chat("plain.jinja").output("Hi")
 
-    failure(finished.expect, content="Ho")
+    failure(finished, content="Ho")
 
     assert chat.unfinished == (unfinished,)
+
+
+@cases
+def test_expectations_are_compared_with_messages(why, expected, parts, equal):
+    """An expectation and a message are equal if their sources are."""
+    assert (source_of(**expectation(expected)) == source_of_message(message(parts))) is equal, why
+
+
+def test_white_space_is_shown():
+    """Line breaks are visible."""
+    assert source_of(content="Hi\n") == r".expect(content='Hi\n')"
+
+
+@cases
+def test_the_source_makes_the_same_expectation(parts):
+    """A printed expectation can be pasted into a test."""
+
+    class Case:
+        def expect(self, **expected):
+            return expected
+
+    given = expectation(parts)
+
+    assert eval("case" + source_of(**given), {"case": Case(), "call": call, "broken_call": broken_call}) == given

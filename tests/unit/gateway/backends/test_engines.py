@@ -10,13 +10,12 @@ from functools import partial
 from typing import Any
 
 import pytest
-from engine_server import MAKERS, EngineServer, events, pieces_of, with_engine
-from serving import HELLO, TOOL, browser, corpus, openai_client, served, template
+from engine_server import MAKERS, EngineServer, Scripted, pieces_of, read_request, with_engine
+from serving import HELLO, RED, SHOWING, TOOL, corpus, template
 
-from unrender.gateway.backends import Backend, EngineError, EngineGrammar, Job
+from unrender.gateway.backends import IMAGE, Backend, EngineError, EngineGrammar, Job
 
 TEXTS = ("Hé", "llo ", "😀")
-LAST = {"content": "", "stop": True, "stop_type": "eos", "tokens_evaluated": 7, "tokens_predicted": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +37,22 @@ KINDS = {
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
-def sglang(text: str, tokens: int, finish: Any = None) -> dict[str, Any]:
-    meta = {"completion_tokens": tokens, "prompt_tokens": 7, "cached_tokens": 2, "finish_reason": finish}
-    return {"text": text, "meta_info": meta}
-
-
 TURN = template().prepare(HELLO, tools=[TOOL])
 
 
+PARTS = [
+    {"type": "text", "text": "Which is"},
+    {"type": "image_url", "image_url": {"url": RED}},
+    {"type": "text", "text": " or?"},
+]
+SHOWN = SHOWING.prepare([{"role": "user", "content": PARTS}])
+MARKED = replace(SHOWN, prompt=SHOWN.prompt.replace("<|vision|>", IMAGE))
+TURNS = {"": TURN, "shown": SHOWN, "marked": MARKED}
+"""Turns without an image, and with the template's own placeholder or the gateway's."""
+
+
 def job(**more: Any) -> Job:
-    return Job(turn=TURN, request_id="r1", headers={"traceparent": "t"}, **more)
+    return Job(**{"turn": TURN, "request_id": "r1", "headers": {"traceparent": "t"}, **more})
 
 
 def generated(
@@ -64,11 +69,12 @@ def generated(
 
 @each_kind
 @pytest.mark.parametrize("size", [2, 10_000])
-def test_answer_is_whole(kind, size):
-    """The pieces add up to the text, and the engine's counts arrive, however the network splits the bytes."""
+@pytest.mark.parametrize("before", [[], [b"\xef", 0.01, b"\xbb\xbf"]], ids=["", "mark"])
+def test_answer_is_whole(kind, size, before):
+    """The pieces add up to the text, and the engine's counts arrive, however the network splits the bytes. A byte order mark is skipped."""
     cut = [kind.answer[at : at + size] for at in range(0, len(kind.answer), size)]
 
-    _, pieces = generated(kind, cut)
+    _, pieces = generated(kind, [*before, *cut])
 
     assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
     assert sum(piece.tokens for piece in pieces) == 3
@@ -88,25 +94,6 @@ def test_answer_that_is_cut_is_an_error(kind):
         _, (*before, error) = generated(kind, [kind.answer[:end]])
         assert isinstance(error, EngineError)
         assert "".join(TEXTS).startswith("".join(piece.text for piece in before))
-
-
-@pytest.mark.parametrize("kind", [KINDS["vllm"], MAKERS["openai"]], ids=["vllm", "openai"])
-def test_complete_answer_needs_no_final_event(kind):
-    """An answer with a finish reason is complete, even if the stream ends without `[DONE]` or without usage."""
-    own = replace(KINDS["vllm"], make=kind) if callable(kind) else kind
-    for end in (b"data: [DONE]", b'data: {"choices": [], "usage"'):
-        _, pieces = generated(own, [own.answer.partition(end)[0]])
-
-        assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
-        assert [piece.finish for piece in pieces if piece.finish] == ["stop"]
-
-
-@each_kind
-def test_byte_order_mark_is_skipped(kind):
-    """A byte order mark before the first event is skipped, even if it arrives in several reads."""
-    _, pieces = generated(kind, [b"\xef", 0.01, b"\xbb\xbf" + kind.answer])
-
-    assert "".join(piece.text for piece in pieces) == "".join(TEXTS)
 
 
 @each_kind
@@ -140,15 +127,24 @@ def test_job(row):
     """An engine gets the request of its row, and its answer becomes pieces or an error.
 
     A request keeps special tokens, sets all defaults, avoids the engine's own limit, and contains the grammar. Errors show no keys.
+    `lacks` is a word that no request contains. `texts` are those of the pieces, `scored` the tokens with log probabilities, and `first` is the first of them.
     """
     kind = KINDS[row["engine"]]
-    kind = replace(kind, make=MAKERS[row.get("client", row["engine"])], others=row.get("others", kind.others))
-    grammar = {"grammar": EngineGrammar(dialect="structural_tag", text="{}")} if row.get("tag") else {}
+    given = {name: row.get(name, getattr(kind, name)) for name in ("path", "others")}
+    kind = replace(kind, make=MAKERS[row.get("client", row["engine"])], **given)
+    more: dict[str, Any] = {"turn": TURNS[row.get("image", "")]}
+    more |= {"grammar": EngineGrammar(dialect="structural_tag", text="{}")} if row.get("tag") else {}
     theirs, ours = row.get("instead", ("", ""))
-    said = row.get("answer", [kind.answer.replace(theirs.encode(), ours.encode())])
-    said = [said.encode()] if isinstance(said, str) else said
+    said = row.get("answer", kind.answer.decode().replace(theirs, ours))
+    said = [said] if isinstance(said, str) else said
+    said = (
+        [part.encode(errors="surrogateescape") if isinstance(part, str) else part for part in said]
+        if isinstance(said, list)
+        else said
+    )
+    server = {name: row[name] for name in ("status", "idle_timeout") if name in row}
 
-    engine, pieces = generated(kind, said, work=job(**row.get("job", {}), **grammar), status=row.get("status", 200))
+    engine, pieces = generated(kind, said, work=job(**row.get("job", {}), **more), **server)
 
     requests = [(body, headers) for path, body, headers in engine.asked if path == kind.path]
     assert len(requests) == row.get("requests", 1)
@@ -156,12 +152,17 @@ def test_job(row):
         assert headers.items() >= {"authorization": "Bearer secret", "traceparent": "t"}.items()
         for name, value in row.get("body", {}).items():
             assert body[name] == value or body[name].items() >= value.items()
+        assert row.get("lacks", "nothing") not in str(body)
     if "error" in row:
         (error,) = pieces
         assert {name: getattr(error, name) for name in row["error"]} == row["error"]
         assert row.get("hidden", "its secret") not in str(error)
-    else:
-        assert [piece.finish for piece in pieces if piece.finish] == [row.get("finish", "stop")]
+        return
+    scores = [score for piece in pieces for score in piece.logprobs]
+    assert [piece.finish for piece in pieces if piece.finish] == [row.get("finish", "stop")]
+    assert [piece.text for piece in pieces if piece.text or piece.logprobs] == row.get("texts", list(TEXTS))
+    assert [score["token"] for score in scores] == row.get("scored", [])
+    assert scores[:1] == row.get("first", [])
 
 
 def test_llama_server_is_given_triggers():
@@ -176,36 +177,6 @@ def test_llama_server_is_given_triggers():
     assert body["grammar_triggers"] == [{"type": 2, "value": TURN.constraint("llama.cpp").triggers[0].value}]
 
 
-def sglang_scored(*texts: str) -> dict[str, Any]:
-    """Return SGLang's scores of tokens, each with two alternatives."""
-    rows = [[-0.5, 7, text] for text in texts]
-    return {"output_token_logprobs": rows, "output_top_logprobs": [[row, [-1.5, 8, "x"]] for row in rows]}
-
-
-@pytest.mark.parametrize("incremental", [False, True])
-def test_sglang_scores_each_token_once(incremental):
-    """Cumulative and incremental frames give the same scores. A token with half a character comes before its text."""
-    kind = KINDS["sglang"]
-    frames = [sglang("a", 1), sglang("a\ufffd", 2), sglang("aé", 3), sglang("aé", 4, {"type": "stop", "matched": 2})]
-    scores = [["a"], ["a", "\ufffd"], ["a", "\ufffd", "\ufffd"], ["a", "\ufffd", "\ufffd", ""]]
-    if incremental:
-        frames = [frame | {"text": text} for frame, text in zip(frames, ("a", "", "é", ""), strict=True)]
-        scores = [now[before:] for before, now in enumerate(scores)]
-    for frame, texts in zip(frames, scores, strict=True):
-        frame["meta_info"] |= sglang_scored(*texts)
-    others = {"/get_server_info": {"incremental_streaming_output": incremental}}
-
-    engine, pieces = generated(replace(kind, answer=events(*frames), others=others), work=job(logprobs=1))
-
-    body = next(body for path, body, _ in engine.asked if path == kind.path)
-    assert (body["return_logprob"], body["top_logprobs_num"], body["return_text_in_logprobs"]) == (True, 1, True)
-    assert pieces[-1].finish == "stop"
-    told = [(piece.text, [token["token"] for token in piece.logprobs]) for piece in pieces]
-    assert told == [("a", ["a"]), ("", ["\ufffd"]), ("é", ["\ufffd"]), ("", [""])]
-    first = {"token": "a", "logprob": -0.5, "bytes": [97]}
-    assert pieces[0].logprobs == (first | {"top_logprobs": [first]},)
-
-
 def test_template_comes_from_llama_server():
     """llama-server provides its template and its tokens."""
     props = {"chat_template": "{{ bos_token }}x", "bos_token": "<s>", "eos_token": "</s>"}
@@ -214,50 +185,13 @@ def test_template_comes_from_llama_server():
     assert (loaded.default, loaded.bos_token, loaded.eos_token) == ("{{ bos_token }}x", "<s>", "</s>")
 
 
-def test_tokens_are_counted():
-    """Engines that can count do, and the others return None."""
+def test_engines_differ():
+    """Engines that can count tokens do, and the others return None. Only some accept images."""
     answers = {"/tokenize": {"tokens": [1, 2, 3], "count": 4}, "/v1/models": {"data": [{"id": "m"}]}}
     counts = [with_engine(make, answers, lambda backend, _: backend.count("text")) for make in MAKERS.values()]
 
     assert counts == [3, 4, None, 4, None]
-
-
-def test_log_probabilities_take_one_form():
-    """Log probabilities of llama-server and vLLM have the form of chat completions."""
-    llama, vllm = KINDS["llama-server"], KINDS["vllm"]
-    token = {"id": 1, "token": "Hi", "logprob": -0.5, "bytes": [72, 105]}
-    other = {"id": 2, "token": "Ho", "logprob": -1.5, "bytes": [72, 111]}
-    first = {"content": "Hi", "stop": False, "completion_probabilities": [token | {"top_logprobs": [token, other]}]}
-    answers = (
-        (llama, events(first, LAST, done=False)),
-        (vllm, events({"choices": [{"text": "Hi", "finish_reason": "stop", "logprobs": {
-            "tokens": ["Hi"], "token_logprobs": [-0.5], "top_logprobs": [{"Hi": -0.5, "Ho": -1.5}]}}]})),
-    )  # fmt: skip
-
-    for kind, answer in answers:
-        _, pieces = generated(replace(kind, answer=answer), work=job(logprobs=2))
-        (found,) = [logprob for piece in pieces for logprob in piece.logprobs]
-        assert (found["token"], found["logprob"], found["bytes"]) == ("Hi", -0.5, [72, 105])
-        assert [item["token"] for item in found["top_logprobs"]] == ["Hi", "Ho"]
-
-
-@each_kind
-def test_client_gets_the_engines_answer(kind):
-    """OpenAI's client gets the engine's text and counts, and a broken engine becomes status 502."""
-
-    async def answered(backend, engine):
-        application = served(backend)
-        client: Any = openai_client(application)
-        whole = await client.chat.completions.create(model="m", messages=HELLO, tools=[TOOL])
-        engine.answers = {**kind.others, kind.path: [kind.answer[:30]]}
-        async with browser(application) as plain:
-            return whole, await plain.post("/v1/chat/completions", json={"messages": HELLO})
-
-    whole, broken = with_engine(kind.make, {**kind.others, kind.path: [kind.answer]}, answered)
-    assert whole.choices[0].message.content == "".join(TEXTS)
-    assert whole.usage.prompt_tokens == 7
-    assert broken.status_code == 502
-    assert "127.0.0.1" not in broken.text
+    assert [make(Scripted()).capabilities.images for make in MAKERS.values()] == ["marked", "shown", "", "shown", ""]
 
 
 class Kept:
@@ -273,13 +207,11 @@ class Kept:
         self.connections += 1
         for _ in range(self.requests):
             try:
-                head = await reader.readuntil(b"\r\n\r\n")
+                path, *_ = await read_request(reader)
             except asyncio.IncompleteReadError:
                 break
-            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0] or 0)
-            await reader.readexactly(length)
-            self.jobs += b"/completion" in head
-            said = KINDS["llama-server"].answer if b"/completion" in head else b'{"tokens": []}'
+            self.jobs += path == "/completion"
+            said = KINDS["llama-server"].answer if path == "/completion" else b'{"tokens": []}'
             writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(said), said))
             await writer.drain()
             writer.write(b"0\r\n\r\n")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from random_gguf import write_gguf
-from serving import RED, SHOWING, browser, openai_client
+from serving import HELLO, RED, SHOWING, browser, openai_client
 
 from unrender.gateway import app
 from unrender.gateway.answers.turns import TurnFactory
@@ -25,7 +25,6 @@ CITIES = ["Paris", "Rome"]
 CITY = {"enum": CITIES}
 SCHEMA = {"type": "object", "properties": {"city": CITY}, "required": ["city"], "additionalProperties": False}
 TOOL: Any = {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}
-HELLO: Any = [{"role": "user", "content": "Hello"}]
 CONTROL = ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<tool_call>", "</tool_call>")
 OWN = ("<think>", "</think>")
 
@@ -230,8 +229,4 @@ def test_a_client_gets_the_ids_that_were_sampled(model, gguf):
 
     whole = released(model, loop())["content"]
     assert whole.count("<tool_call>") == 3
-    assert all(row[at : at + len(ids)] == ids for ids in answers for at in [_place(row, ids)])
-
-
-def _place(row, ids):
-    return next(at for at in range(len(row)) if row[at : at + len(ids)] == ids)
+    assert all(any(row[at : at + len(ids)] == ids for at in range(len(row))) for ids in answers)

@@ -39,6 +39,13 @@ def put(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
     return copy
 
 
+def damaged(value: Any) -> Iterator[Any]:
+    """Yield JSON with every wrong value at every place."""
+    for place in places(value):
+        for wrong in WRONG:
+            yield put(value, place, wrong)
+
+
 def frames(name: str, kind: Kind) -> list[Any]:
     """Return the JSON of an answer's lines, after one with log probabilities."""
     lines = [line.removeprefix(b"data: ") for line in kind.answer.split(b"\n")]
@@ -82,10 +89,8 @@ def test_wrong_value_at_any_place_is_an_error_or_nothing(name):
 
     async def run():
         for i, item in enumerate(items):
-            for place in places(item):
-                for wrong in WRONG:
-                    changed = [*items[:i], put(item, place, wrong), *items[i + 1 :]]
-                    check_types(await came(kind, written(name, changed)))
+            for wrong in damaged(item):
+                check_types(await came(kind, written(name, [*items[:i], wrong, *items[i + 1 :]])))
 
     asyncio.run(run())
 
@@ -102,9 +107,8 @@ def test_wrong_answer_of_another_path_is_an_error_or_nothing(name):
 
     async def run():
         for path, value in known.items():
-            for place in places(value):
-                for wrong in WRONG:
-                    check_types(await came(kind, kind.answer, {**known, path: put(value, place, wrong)}))
+            for wrong in damaged(value):
+                check_types(await came(kind, kind.answer, {**known, path: wrong}))
 
     asyncio.run(run())
 

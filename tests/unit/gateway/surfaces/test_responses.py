@@ -8,35 +8,14 @@ from typing import Any, get_args
 
 import openresponses_types.types as published
 import pytest
-import serving
 from pydantic import BaseModel
 from serving import CALL, TOOL, WEATHER, Told, chunked, openai_of, posted, served, template
 
-from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece
+from unrender.gateway.backends import EngineError, OutputPiece
 from unrender.gateway.gateway import GatewayLimits
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
-
-
-def said(response):
-    """Return the items without their ids, which are random."""
-    return [
-        (item.type, (item.name, item.arguments) if item.type == "function_call" else item.content[0].text)
-        for item in response.output
-    ]
-
-
-def both(engine, **request):
-    """Return the whole response, and the one that ends the stream, as the client has validated them."""
-    return serving.both(openai_of(served(engine)).responses, input="Hello", **request)
-
-
-def read_back(items):
-    """Return the first message that items are converted to."""
-    engine = Told("Hi")
-    assert posted(served(engine), "/v1/responses", json={"input": items}).status_code == 200
-    return engine.jobs[0].messages[0]
 
 
 def events(application, **request):
@@ -61,26 +40,6 @@ def test_custom_tool_streams_its_text():
     assert len(deltas) > 1
 
 
-def test_summary_of_reasoning_is_what_was_thought():
-    """A requested summary contains the reasoning, and clients send it back unchanged."""
-    thought = "<think>\nRain?\n</think>\nYes."
-    found = checked(
-        served(Told(chunked(thought, 3))), reasoning={"summary": "auto"}, include=["reasoning.encrypted_content"]
-    )
-    whole, streamed = both(Told(thought), reasoning={"summary": "auto"})
-
-    text = "".join(event["delta"] for event in found if event["type"] == "response.reasoning_summary_text.delta")
-    (item, _) = found[-1]["response"]["output"]
-    assert text == "Rain?"
-    assert (item["summary"], item["content"]) == ([{"type": "summary_text", "text": "Rain?"}], [])
-    assert item["encrypted_content"].startswith("unrender-reasoning:")
-    assert found[-1]["response"]["reasoning"] == {"effort": None, "summary": "auto"}
-    assert "warnings" not in found[-1]["response"]
-    assert whole.output[0].summary == streamed.output[0].summary
-    assert not any(event["type"].startswith("response.reasoning_text") for event in found)
-    assert read_back([whole.output[0].model_dump(), {"role": "user", "content": "So?"}])["reasoning_content"] == "Rain?"
-
-
 @pytest.mark.parametrize("text", ["Hi", "<think>\nRain?", "I'll look.\n" + CALL[:-20]])
 @pytest.mark.parametrize("summary", [None, "auto"])
 @pytest.mark.parametrize("last", [EngineError("cut off"), OutputPiece("", 0, "length")])
@@ -96,22 +55,6 @@ def test_items_that_were_begun_are_in_the_response(text, summary, last):
     assert added == [item["id"] for item in done]
     assert found[-1]["response"]["output"] == done
     assert done[-1]["status"] == "incomplete"
-
-
-def test_deltas_carry_their_log_probabilities():
-    """Log probabilities come with their text, and the last event of the text has all of them."""
-    tokens = ["It ", "rains", "."]
-    pieces = [
-        OutputPiece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens
-    ]
-    include = ["message.output_text.logprobs"]
-
-    found = events(served(Told(pieces, capabilities=EngineCapabilities(logprobs=True))), include=include)
-
-    deltas = [event["logprobs"] for event in found if event["type"] == "response.output_text.delta"]
-    (done,) = [event for event in found if event["type"] == "response.output_text.done"]
-    assert [token["token"] for carried in deltas for token in carried] == tokens
-    assert [token["token"] for token in done["logprobs"]] == tokens
 
 
 RENAMED = {
