@@ -27,7 +27,7 @@ from hypothesis import Phase, given, seed
 from hypothesis.errors import FlakyFailure
 from lexing import confusions_of, remainder_of
 from meaning import differences
-from properties.attacks import Reading
+from properties.families import Reading
 from properties.invariants import check, check_strict
 
 from unrender import Malformed, Turn

@@ -25,8 +25,8 @@ from hunting.tally import Failure, Tally, drawing, keep_failure, minimised, spen
 from hypothesis import given, seed
 from judge.laws import check_judged
 from judge.outcome import Lost
-from properties.attacks import Reading, markers, readings, samples
-from properties.families import REQUEST
+from properties.attacks import markers, readings
+from properties.families import REQUEST, Reading, samples
 from properties.invariants import check, check_strict, strictly
 from splitting import fed, pieces
 from tables import table
