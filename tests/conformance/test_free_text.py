@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from answers import QUESTION, all_template_paths, template_named, written
 from splitting import fed, splits
+from tables import table
 
 from unrender import ChatTemplate, Turn
 from unrender.format import Format
@@ -68,22 +70,7 @@ def test_words_of_a_format_in_content_come_back(name):
         check(template, turn, every_text(turn.format), thinking=thinking)
 
 
-HEADERS = (
-    ("USER: ", "Answer: "),
-    ("User:", "Bot:"),
-    ("### Instruction:\n", "### Response:\n"),
-    ("[User]\n", "[Bot]\n"),
-    ("(human) ", "(Agent Smith, helper) "),
-    ("**You**\n", "**The assistant says**\n"),
-    ("Q. ", "A. "),
-    ("🙂 ", "🤖 "),
-    ("user\n", "assistant\n"),
-    ("Human - ", "AI - "),
-    ("{you}: ", "{me}: "),
-    ("== user ==\n", "== assistant ==\n"),
-    ("", ""),
-)
-ENDS = ("</s>\n", "\n", "\n\n", "<|end|>\n", "\nEND\n", " ###\n", " [end]\n", "\n---\n", "")
+T: Any = table("test_free_text")
 
 
 def source(headers: tuple[str, str], end: str, *, prompted: str, thinks: bool) -> str:
@@ -100,7 +87,7 @@ def source(headers: tuple[str, str], end: str, *, prompted: str, thinks: bool) -
 
 ODD = [
     (headers, end, prompted, thinks)
-    for headers, end, thinks in itertools.product(HEADERS, ENDS, (False, True))
+    for headers, end, thinks in itertools.product(T["HEADERS"], T["ENDS"], (False, True))
     for prompted in dict.fromkeys((headers[1], headers[1].rstrip(), ""))
 ]
 

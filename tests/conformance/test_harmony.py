@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from cases import cases
 from splitting import fed
+from tables import table
 
 from unrender import ChatTemplate, Turn
 from unrender.verify import verify
@@ -124,39 +125,15 @@ def read(turn: Turn, pieces: Sequence[str]) -> Said:
     return Said(message.reasoning, message.content, [(call.name, call.arguments_json) for call in message.tool_calls])
 
 
-HEAD = "<|end|><|start|>assistant"
-REASONED = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
-FINAL, PREAMBLE = "<|channel|>final<|message|>", "<|channel|>commentary<|message|>"
-ARGUMENTS = '{"city": "Zürich \\"x\\" \\\\ \\n <|end| |> </s> 😀"}'
-HEADERS = (
-    " to=functions.{}<|channel|>commentary <|constrain|>json<|message|>",
-    " to=functions.{}<|channel|>commentary json<|message|>",
-    " to=functions.{}<|channel|>analysis<|message|>",
-    "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>",
-    "<|channel|>commentary to=functions.{}<|constrain|>json<|message|>",
-    "<|channel|>commentary to=functions.{}<|message|>",
-    "<|channel|>analysis to=functions.{} code<|message|>",
-)
+T: Any = table("test_harmony")
+HEADERS: list[str] = T["HEADERS"]
 """Orders and content types of headers that the library's decoder accepts for a call."""
-ANSWERS = {
-    "final": FINAL + "Yes.<|return|>",
-    "empty": FINAL + "<|return|>",
-    "reasoning": REASONED + FINAL + "Yes.<|return|>",
-    "reasoning in two messages": REASONED + REASONED + FINAL + "Yes.<|return|>",
-    "whitespace": REASONED.replace("Hm.", "  Hm.\n\n") + FINAL + "\n Yes. \n<|return|>",
-    "special characters": FINAL + "a <b> & {x} é 😀 \n\n <|start| |> to=functions.now</think>\n<|return|>",
-    "constrained": "<|channel|>final <|constrain|>json<|message|>" + '{"a": [1]}<|return|>',
-    "preamble": PREAMBLE + "First." + HEAD + FINAL + "Then.<|return|>",
-    "preamble and call": REASONED + PREAMBLE + "I'll look." + HEAD + HEADERS[0].format("now") + "{}<|call|>",
-    "cut off in reasoning": "<|channel|>analysis<|message|>Hm",
-    "cut off in content": REASONED + FINAL + "Ye",
-    "two calls": f"{HEADERS[0].format('get_weather')}{ARGUMENTS}<|call|><|start|>assistant{HEADERS[0].format('now')}{{}}<|call|>",
-    "call, then content": HEADERS[0].format("now") + "{}<|call|><|start|>assistant" + FINAL + "x<|return|>",
-} | {
-    f"{start}{header}": start + header.format("get_weather") + ARGUMENTS + "<|call|>"
-    for start in ("", REASONED)
+ANSWERS: dict[str, str] = T["ANSWERS"] | {
+    f"{start}{header}": start + header.format("get_weather") + T["ARGUMENTS"] + "<|call|>"
+    for start in ("", T["REASONED"])
     for header in HEADERS
 }
+CONVERSATIONS: dict[str, Any] = T["CONVERSATIONS"]
 
 
 @pytest.fixture(scope="module")
@@ -224,18 +201,6 @@ def by_token(text: str) -> Iterator[tuple[int, str]]:
         done = len(whole)
 
 
-CONVERSATIONS = {
-    "content": {"content": "No [rain]."},
-    "reasoning": {"content": "No.", "reasoning_content": "It is dry.\nSo no."},
-    "a call": {"content": "", "tool_calls": [("get_weather", {"city": 'Aix "en" Provence\n'})]},
-    "everything": {
-        "content": "I'll look.",
-        "reasoning_content": "Which city?",
-        "tool_calls": [("get_weather", {"city": "Aix"}), ("now", {})],
-    },
-}
-
-
 @pytest.mark.parametrize("said", CONVERSATIONS.values(), ids=CONVERSATIONS)
 @pytest.mark.parametrize("effort", ["low", "high"])
 def test_what_the_library_writes_is_read_back(said, effort, template):
@@ -252,7 +217,7 @@ def test_what_the_library_writes_is_read_back(said, effort, template):
     assert written.startswith(turn.prompt)
     message = turn.parse(written.removeprefix(turn.prompt))
     assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])
-    assert [(call.name, call.arguments) for call in message.tool_calls] == said.get("tool_calls", [])
+    assert [[call.name, call.arguments] for call in message.tool_calls] == said.get("tool_calls", [])
 
 
 @cases
