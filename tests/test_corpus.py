@@ -16,7 +16,7 @@ import pytest
 from cases import case_rows, thinned
 from judge.laws import check_judged
 from properties.invariants import check, check_events, check_strict
-from recipes import ANALYSIS, DERIVED, derived, rows_of
+from recipes import ANALYSIS, DERIVED, derived
 from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
 from splitting import fed, pieces, random_pieces
@@ -229,7 +229,7 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-TEMPLATES = rows_of(ANALYSIS)
+TEMPLATES = case_rows(ANALYSIS)
 
 
 @pytest.mark.few(180)
