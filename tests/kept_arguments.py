@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from answers import renderings
+from answers import Said, renderings
 from tables import table
 
 from unrender import ChatTemplate, Malformed
@@ -96,14 +96,8 @@ class Written:
 def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Written | None:
     """Return the text that a template adds to its prompt for one call; None if it doesn't show the call."""
     tools = [tool(SCHEMAS[schema])]
-    called = {"name": "book_trip", "arguments": json.dumps(arguments, ensure_ascii=False)}
-    answer: dict[str, Any] = {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [{"id": "call00001", "type": "function", "function": called}],
-    }
-    asked: list[dict[str, Any]] = [{"role": "user", "content": SAID}]
-    prompt, full = renderings(chat, asked, answer, tools, thinking=False) or ("", "")
+    said = Said(calls=(("book_trip", arguments),))
+    prompt, full = renderings(chat, [{"role": "user", "content": SAID}], said, tools, thinking=False) or ("", "")
     if not prompt or not full:
         return None
     at = next((i for i, (a, b) in enumerate(zip(prompt, full, strict=False)) if a != b), min(len(prompt), len(full)))

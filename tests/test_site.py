@@ -16,6 +16,7 @@ import pytest
 import reference
 import result_tables
 import website
+from cases import cases
 from drawings import Drawing, roles
 from environment import ROOT
 
@@ -97,22 +98,7 @@ def test_a_files_name_is_the_title_of_its_block() -> None:
     assert website.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
 
 
-@pytest.mark.parametrize(
-    ("html", "found"),
-    [
-        ("<p>One:\n- two</p>", ["- two"]),
-        (
-            "<p>Set <code>A</code> (`Name</p>\n<address>`) and <code>B</code>.</p>",
-            ["<address>", "Set … (`Name", "`) and …."],
-        ),
-        ("<p>This is **bold</p>", ["This is **bold"]),
-        ("<p>See [the page](page.md).</p>", ["See [the page](page.md)."]),
-        ("<p>Rows:\n   | a | b |</p>", ["   | a | b |"]),
-        ("<p>The marker &lt;think&gt; ends it.</p>", ["The marker <think> ends it."]),
-        ("<p>A <code>**kwargs</code> of <em>2 * 3</em> - or 1. of them</p><pre>- `a`\n| b |</pre>", []),
-        ('<div class="answer" tabindex="0"><span class="p-marker">&lt;think&gt;`</span></div>', []),
-    ],
-)
+@cases
 def test_markdown_that_is_not_rendered_is_found(html: str, found: list[str]) -> None:
     """Leftover Markdown in HTML, or a tag from a broken code span, is reported. Code and shown answers aren't."""
     assert website.leftovers(html) == found

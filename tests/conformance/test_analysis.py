@@ -12,8 +12,7 @@ from os.path import commonprefix
 from typing import Any
 
 import pytest
-from answers import all_template_paths, said_in
-from cut_outs import Said
+from answers import Said, all_template_paths, said_in
 from rendering_rows import template_of
 from tables import table
 from vendor import all_vendor_templates

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pytest
+from answers import BEFORE, Written, lost, own_words, refused
 from composed.composition import drawn, template
 from composed.parts import FRAMES
-from cut_outs import BEFORE, lost
 from engines import installed
-from own_words import Written, own_words, refused
 
 from unrender import ChatTemplate
 from unrender.errors import FormatWarning

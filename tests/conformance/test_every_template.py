@@ -15,12 +15,20 @@ from itertools import permutations, product
 from typing import Any
 
 import pytest
-from answers import QUESTION, TOOL_SETS, all_template_paths, template_named, template_paths
-from cut_outs import ANSWERS, BEFORE
-from cut_outs import lost as unread
+from answers import (
+    ANSWERS,
+    BEFORE,
+    QUESTION,
+    TOOL_SETS,
+    all_template_paths,
+    own_words,
+    refused,
+    template_named,
+    template_paths,
+)
+from answers import lost as unread
 from kept_arguments import calls, lost, misread, mutated
 from lexing import confusions_of
-from own_words import own_words, refused
 from tables import table
 
 from unrender import ChatTemplate, Message, Parser, TemplateError, Turn

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from answers import QUESTION, all_template_paths, template_named, written
+from answers import QUESTION, Said, all_template_paths, template_named, written
 from splitting import fed, splits
 from tables import table
 
@@ -43,7 +43,7 @@ def planted(words: str) -> Iterator[str]:
 def check(template: ChatTemplate, turn: Turn, texts: list[str], *, thinking: bool) -> None:
     altered = {}
     for text in texts:
-        answer = written(template, turn, {"content": text}, enable_thinking=thinking)
+        answer = written(template, turn, Said(text), thinking=thinking)
         if answer is None:
             continue
         found = turn.parse(answer).content

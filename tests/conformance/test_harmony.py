@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,8 +98,12 @@ class Said:
 
 def read_by_library(text: str) -> Said:
     """Return the library's reading of a whole answer."""
+    return said_in(ENCODING.parse_messages_from_completion_tokens(tokens_of(text), ASSISTANT))
+
+
+def said_in(messages: Iterable[Any]) -> Said:
     said = Said()
-    for message in ENCODING.parse_messages_from_completion_tokens(tokens_of(text), ASSISTANT):
+    for message in messages:
         _add(said, message.channel, message.recipient, "".join(part.text for part in message.content))
     return said
 
@@ -152,19 +156,8 @@ def test_an_answer_is_read_as_its_library_reads_it(answer, turn):
     expected = read_by_library(answer)
 
     assert read(turn, [answer]) == expected
-    assert read(turn, list(pieces_of(answer))) == expected
+    assert read(turn, [piece for _, piece in by_token(answer)]) == expected
     assert read(turn, list(answer)) == expected
-
-
-def pieces_of(text: str) -> Iterator[str]:
-    """Yield the text of each token, joining tokens that share a character."""
-    waiting: list[int] = []
-    for token in tokens_of(text):
-        waiting.append(token)
-        piece = ENCODING.decode(waiting)
-        if "\ufffd" not in piece:
-            waiting.clear()
-            yield piece
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
@@ -184,9 +177,7 @@ def test_a_stream_never_says_what_the_library_does_not(answer, turn):
 
 
 def said_so_far(decoder: Any) -> Said:
-    said = Said()
-    for message in decoder.messages:
-        _add(said, message.channel, message.recipient, "".join(part.text for part in message.content))
+    said = said_in(decoder.messages)
     _add(said, decoder.current_channel, decoder.current_recipient, decoder.current_content)
     return said
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from answers import TOOLS, lost
 from cases import case_rows, cases
 from composed.composition import composed
 from composed.parts import FRAMES, JSON, NAME, Calls, Thoughts
-from cut_outs import TOOLS, lost
 from lexing import remainder_of
 from recipes import ANALYSIS
 from splitting import fed

@@ -20,6 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 from answers import (
+    DIALECTS,
     MESSAGES,
     PARAMETERS,
     QUESTION,
@@ -32,7 +33,6 @@ from answers import (
 from engines import END_TOKEN, Accepts, converted_reader, installed, lark_matcher
 from lexing import remainder_of
 from meaning import differences
-from own_words import DIALECTS
 from tables import table
 
 from unrender import Malformed, Message, TemplateError, Turn
@@ -127,10 +127,9 @@ def renderings(asked: Subject) -> dict[str, str]:
     request = asked.turn.request
     allowed = {tool.name for tool in request.tools or ()} if request._calls_allowed else set()
     found = {}
-    for kind, message in MESSAGES.items():
-        called = {call["function"]["name"] for call in message.get("tool_calls", [])}
-        if called <= allowed and (asked.name, kind) not in UNWRITTEN:
-            found[kind] = written(template_named(asked.name), asked.turn, message, enable_thinking=asked.thinking)
+    for kind, said in MESSAGES.items():
+        if {name for name, _ in said.calls} <= allowed and (asked.name, kind) not in UNWRITTEN:
+            found[kind] = written(template_named(asked.name), asked.turn, said, thinking=asked.thinking)
     return {kind: text for kind, text in found.items() if text is not None}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_level
+from letters import WEATHER_ALONE as TOOLS
 from vendor import all_vendor_templates
 
 from unrender import ChatTemplate
@@ -17,13 +18,6 @@ from unrender.training import Rollout
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
 MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
 BOS, EOS = "<s>", "</s>"
-TOOLS = [
-    {
-        "name": "weather",
-        "description": "Weather.",
-        "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
-    }
-]
 
 
 def special_tokens(template: ChatTemplate, source: str) -> list[str]:

@@ -12,15 +12,15 @@ import re
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from engines import Accepts, gbnf, gbnf_reader, installed, lark, lark_reader, structural_tag, tag_reader
+from answers import DIALECTS
+from engines import Accepts, installed
 from hunting.drawn_formats import Data, cases
 from hunting.tally import Failure, Tally, drawing, keep_failure, spent
 from hypothesis import Phase, given, seed
@@ -192,14 +192,9 @@ def _check_damaged(reading: Reading, text: str, number: int) -> None:
 
 def _readers(turn: Turn) -> Iterator[tuple[str, Accepts]]:
     """Write the answer's grammar in every dialect, and compile it with the installed engines."""
-    dialects: tuple[tuple[str, str, Callable[[], Any], Callable[[Any], Accepts]], ...] = (
-        ("lark", "llguidance", partial(lark, turn), lark_reader),
-        ("gbnf", "xgrammar", partial(gbnf, turn), gbnf_reader),
-        ("structural tag", "xgrammar", partial(structural_tag, turn), tag_reader),
-    )
-    for dialect, engine, write, read in dialects:
+    for dialect, (engine, write, read) in DIALECTS.items():
         with _promise(dialect):
-            written = write()
+            written = write(turn)
         if installed(engine):
             importlib.import_module(engine)  # Compile outside the time limit, which would interrupt it halfway.
             with _promise(f"{dialect}: compile"):

@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
@@ -154,49 +155,38 @@ def _work(source: str, *, verified: bool) -> Iterator[tuple[str, Callable[[], st
     yield "format", analysed, ()
     yield "export", lambda: str(made[0].response_template())[:0], (ExportError,)
     for messages, tools in ((_HELLO, None), (_HELLO, TOOLS), (_ASKED, TOOLS)):
-        yield "prepare", _prepared(made[0], turns, messages, tools), (TemplateError, RequestError)
+        yield "prepare", partial(_prepared, made[0], turns, messages, tools), (TemplateError, RequestError)
     for turn in turns[1:2]:
-        yield "parse", _parsed(turn), ()
-        for dialect in ("gbnf", "lark", "structural_tag"):
-            yield dialect, _emitted(turn, dialect), (GrammarError,)
-        yield "sample", _sampled(turn), (GrammarError,)
+        yield "parse", partial(_parsed, turn), ()
+        for dialect, write in WRITERS.items():
+            yield dialect, partial(_written, write, turn), (GrammarError,)
+        yield "sample", partial(_sampled, turn), (GrammarError,)
     if verified:
         yield "verify", lambda: _failed(made[0]), ()
 
 
-def _prepared(
-    template: ChatTemplate, turns: list[Turn], messages: list[Any], tools: list[Any] | None
-) -> Callable[[], str]:
-    def prepare() -> str:
-        turns.append(template.prepare(messages, tools=tools))
-        return "an address in the prompt" if " at 0x" in turns[-1].prompt else ""
-
-    return prepare
+def _prepared(template: ChatTemplate, turns: list[Turn], messages: list[Any], tools: list[Any] | None) -> str:
+    turns.append(template.prepare(messages, tools=tools))
+    return "an address in the prompt" if " at 0x" in turns[-1].prompt else ""
 
 
-def _parsed(turn: Turn) -> Callable[[], str]:
-    def parse() -> str:
-        for text in _TEXTS:
-            parser = turn.parser(ids=numbered_id)
-            fed(parser, text)
-            if parser.message != turn.parse(text, ids=numbered_id):
-                return "whole and single characters differ"
-        return ""
-
-    return parse
+def _parsed(turn: Turn) -> str:
+    for text in _TEXTS:
+        parser = turn.parser(ids=numbered_id)
+        fed(parser, text)
+        if parser.message != turn.parse(text, ids=numbered_id):
+            return "whole and single characters differ"
+    return ""
 
 
-def _emitted(turn: Turn, dialect: str) -> Callable[[], str]:
-    return lambda: str(WRITERS[dialect](turn))[:0]
+def _written(write: Callable[[Turn], str], turn: Turn) -> str:
+    return write(turn)[:0]
 
 
-def _sampled(turn: Turn) -> Callable[[], str]:
-    def sample() -> str:
-        for seed in range(3):
-            turn.parse(turn.sample(seed))
-        return ""
-
-    return sample
+def _sampled(turn: Turn) -> str:
+    for seed in range(3):
+        turn.parse(turn.sample(seed))
+    return ""
 
 
 def _failed(template: ChatTemplate) -> str:

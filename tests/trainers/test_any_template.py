@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_tokenizer
+from letters import WEATHER_ALONE as TOOLS
 from real_tokenizers import MARKER
 from renderers import create_renderer
 from renderers.configs import CustomRendererConfig
@@ -16,13 +17,6 @@ from vendor import all_vendor_templates
 from unrender import ChatTemplate
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
-TOOLS = [
-    {
-        "name": "weather",
-        "description": "Weather.",
-        "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
-    }
-]
 USER = {"role": "user", "content": "Weather?"}
 
 

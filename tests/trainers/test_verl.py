@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from byte_tokenizer import byte_tokenizer
-from letters import CALL, HOSTILE, SOURCE, SPECIAL, WORDS
+from letters import CALL, HOSTILE, SCHEMA, SOURCE, SPECIAL, WORDS
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
@@ -19,14 +19,6 @@ from verl_loop import agent_loop
 
 from unrender.integrations.verl import ContinuousTokenBuilder, ToolParser, install
 
-SCHEMA = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "Weather of a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 ASKED = [{"role": "user", "content": "Weather in Paris?"}]
 
 
