@@ -125,12 +125,6 @@ def _called(function: str, *given: Any, **settings: Any) -> Operation:
     return operate
 
 
-def _declared(template: Any, held: Held) -> Any:
-    from unrender.format.declared import declared_formats  # noqa: PLC0415
-
-    return held.got(declared_formats())
-
-
 OPERATIONS: dict[str, Operation] = {
     "analysed": _analysed,
     "loaded": _loaded,
@@ -153,7 +147,7 @@ OPERATIONS: dict[str, Operation] = {
     "masked": _called("training.assistant_mask", [*MESSAGES, {"role": "assistant", "content": "Sunny."}]),
     "explained": _called("explain.explain", BROKEN[0], tools=TOOLS),
     "exported": lambda template, held: held.got(template.response_template()),
-    "declared": _declared,
+    "declared": lambda _, held: held.got(importlib.import_module("unrender.format.declared").declared_formats()),
     "linted": _called("lint.lint"),
     "verified": _called("verify.verify", samples=2),
 }

@@ -207,21 +207,11 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-TEMPLATES = case_rows(ANALYSIS)
-
-
-@pytest.mark.few(180)
-@pytest.mark.parametrize("row", [row for row in TEMPLATES if "why" in row], ids=lambda row: row["why"])
+@pytest.mark.few(215)
+@pytest.mark.parametrize("row", case_rows(ANALYSIS), ids=lambda row: row.get("why") or row["frame"])
 def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
-    """A template has the expected format and other results."""
+    """A template has the expected format and other results. One that is composed of parts has the expected format."""
     assert derived(row) == {key: row[key] for key in DERIVED if key in row}
-
-
-@pytest.mark.few(35)
-@pytest.mark.parametrize("row", [row for row in TEMPLATES if "frame" in row], ids=lambda row: row["frame"])
-def test_a_composed_template_has_the_format_of_the_row(row: dict[str, Any]) -> None:
-    """A template composed of parts has the expected format."""
-    assert derived(row) == {"format": row["format"]}
 
 
 def test_every_case_is_asked() -> None:

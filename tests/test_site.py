@@ -72,15 +72,10 @@ def test_links_lead_to_pages(page: str) -> None:
     assert [target for target in targets if target not in GENERATED and not (ROOT / "docs" / target).exists()] == []
 
 
-def test_links_between_files_become_links_between_pages() -> None:
-    """Links from docs, from the root, and to shown files are converted. Anchors, external links and pictures stay."""
-    from_docs = "[a](../../CHANGELOG.md) [b](security.md#top) [c](../../src/unrender/turn.py) [d](https://e.org/x.md)"
-    from_root = "[a](docs/tutorial.md) ![b](docs/images/models.svg)"
-
-    assert website.for_site(from_docs, "explanation/analysis.md") == (
-        "[a](../changelog.md) [b](security.md#top) [c](../source/src/unrender/turn.py.md) [d](https://e.org/x.md)"
-    )
-    assert website.for_site(from_root, "changelog.md") == "[a](tutorial.md) ![b](images/models.svg)"
+@cases
+def test_a_page_is_written_for_the_site(why: str, page: str, text: str, site: str) -> None:
+    """Links to files become links to pages, and other links stay. The block of a shown file has its name as the title."""
+    assert website.for_site(text, page) == site
 
 
 @pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
@@ -89,13 +84,6 @@ def test_no_file_is_hidden(page: str) -> None:
     assert not re.search(
         r"^<!-- file: \S+\n", (ROOT / website.source_of(page)).read_text(encoding="utf-8"), re.MULTILINE
     )
-
-
-def test_a_files_name_is_the_title_of_its_block() -> None:
-    """The block of a file that a page shows has the file's name as its title."""
-    text = "<!-- file: b.json -->\n\n```json\n{}\n```\n"
-
-    assert website.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
 
 
 @cases

@@ -23,6 +23,7 @@ from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.openai import Usage
 
 GO_ON = "Go on with zebras."
+AGAIN = {"role": "user", "content": GO_ON}
 FLAT = {**PLAIN["function"], "type": "function"}
 NATIVE = {"name": "get_weather", "input_schema": PLAIN["function"]["parameters"]}
 ASKED: Mapping[str, dict[str, Any]] = {
@@ -81,9 +82,7 @@ def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) ->
         message = body["choices"][0]["message"]
         streamed = {**message, "tool_calls": [as_written(call, i) for i, call in enumerate(calls)]}
         for said in (message, streamed if calls else message | {"content": None}):
-            yield asked | {
-                "messages": [*QUESTION, said, *chat_results(calls), {"role": "user", "content": GO_ON}],
-            }
+            yield asked | {"messages": [*QUESTION, said, *chat_results(calls), AGAIN]}
     elif api.name == "messages":
         results = [{"type": "tool_result", "tool_use_id": call.id, "content": "A result."} for call in calls]
         blocks = [block for block in body["content"] if block["type"] != "tool_use"]
@@ -94,7 +93,7 @@ def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) ->
         outputs = [{"type": "function_call_output", "call_id": call.id, "output": "A result."} for call in calls]
         items = [item for item in body["output"] if item["type"] != "function_call"]
         for said in (body["output"], [*items, *map(as_item, calls)]):
-            yield asked | {"input": [*QUESTION, *said, *outputs, {"role": "user", "content": GO_ON}]}
+            yield asked | {"input": [*QUESTION, *said, *outputs, AGAIN]}
 
 
 @pytest.mark.few(48)
@@ -107,7 +106,7 @@ def test_an_answer_is_accepted_as_history(name):
         message = turn.parse(text)
         conversation = [*QUESTION, message.to_openai(), *chat_results(message.tool_calls)]
 
-        assert GO_ON in taken(template, [*conversation, {"role": "user", "content": GO_ON}]), text
+        assert GO_ON in taken(template, [*conversation, AGAIN]), text
 
 
 @pytest.mark.few(24)
@@ -141,4 +140,4 @@ def test_any_arguments_are_accepted_in_history(name):
         answer = {"role": "assistant", "content": None, "tool_calls": [call]}
         result = {"role": "tool", "tool_call_id": "call_1", "content": "A result."}
 
-        assert GO_ON in taken(template, [*QUESTION, answer, result, {"role": "user", "content": GO_ON}]), arguments
+        assert GO_ON in taken(template, [*QUESTION, answer, result, AGAIN]), arguments

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from answers import template_named
-from properties.invariants import accumulated, as_streamed
+from properties.invariants import accumulated
 from splitting import fed_only, splits
 from vendor import all_vendor_templates, vendor_cases, vendor_templates
 
@@ -73,9 +73,9 @@ def value(arguments: str) -> Any:
         return arguments
 
 
-def ids_agree(case: dict[str, Any], message: Message) -> bool:
-    wanted = [call.get("id") for call in case["expect"]["tool_calls"]]
-    return all(not want or want == call.id for want, call in zip(wanted, message.tool_calls, strict=False))
+def same_ids(message: Message, wanted: list[dict[str, Any]]) -> bool:
+    ids = [(call.id, want.get("id") or "") for call, want in zip(message.tool_calls, wanted, strict=False)]
+    return all(not want or want.startswith(COUNTED_IDS) or want.strip() == found for found, want in ids)
 
 
 def read_recorded(case: dict[str, Any], turn: Turn, chunks: list[str]) -> Message:
@@ -85,8 +85,11 @@ def read_recorded(case: dict[str, Any], turn: Turn, chunks: list[str]) -> Messag
     """
     parser = turn.parser(ids=numbered_id, policy=AS_WRITTEN if case["partial"] else None)
     events = fed_only(parser, chunks) + ([] if case["partial"] else parser.finish())
-    assert accumulated(deltas(events)) == as_streamed(events, parser.message).to_openai()
-    return parser.message
+    message, total = parser.message, accumulated(deltas(events))
+    calls = [(call["id"], *call["function"].values()) for call in total.get("tool_calls", ())]
+    assert calls == [(call.id, call.name, call.arguments_json) for call in message.tool_calls]
+    assert (total["content"], total.get("reasoning_content", "")) == (message.content, message.reasoning)
+    return message
 
 
 @pytest.mark.few(90)
@@ -101,7 +104,7 @@ def test_a_recorded_output_gives_the_recorded_message(case):
         assert said(message) != expected(case)
     else:
         assert said(message) == expected(case)
-        assert ids_agree(case, message)
+        assert same_ids(message, case["expect"]["tool_calls"])
 
 
 def read_legacy(case: dict[str, Any], chunks: list[str]) -> Message:
@@ -109,22 +112,20 @@ def read_legacy(case: dict[str, Any], chunks: list[str]) -> Message:
     return read(parser, chunks, finish=not case["partial"])
 
 
+def called(calls: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    return [(call["name"], value(call["arguments"])) for call in calls]
+
+
 def as_legacy(case: dict[str, Any], message: Message) -> bool:
     expected = case["expect"]
     content = case["output"] if expected["content"] is None else expected["content"]
-    calls = [call["function"] for call in message.to_openai().get("tool_calls", [])]
-    found = [(call["name"], value(call["arguments"])) for call in calls]
-    wanted = [(call["name"], value(call["arguments"])) for call in expected["tool_calls"]]
+    found = called([call["function"] for call in message.to_openai().get("tool_calls", [])])
+    wanted = called(expected["tool_calls"])
     if case["partial"] and not wanted and not content:
         return bool(found) or case["output"].startswith(message.content)
     same_text = message.content.strip() == content.strip()
     same_text &= message.reasoning.strip() == expected["reasoning_content"].strip()
     return same_text and found == wanted and same_ids(message, expected["tool_calls"])
-
-
-def same_ids(message: Message, wanted: list[dict[str, Any]]) -> bool:
-    ids = [(call.id, want.get("id", "")) for call, want in zip(message.tool_calls, wanted, strict=False)]
-    return all(not want or want.startswith(COUNTED_IDS) or want.strip() == found for found, want in ids)
 
 
 @pytest.mark.few(160)
@@ -147,10 +148,6 @@ def prompt_of(case: dict[str, Any]) -> str:
 def read_compared(case: dict[str, Any], chunks: list[str]) -> Message:
     turn = template_named(case["template"]).prepare_rendered(prompt_of(case), tools=case["tools"] or [])
     return read(turn.parser(policy=AS_WRITTEN, ids=numbered_id), chunks, reason=case["finish_reason"])
-
-
-def called(calls: list[dict[str, Any]]) -> list[tuple[str, Any]]:
-    return [(call["name"], json.loads(call["arguments"])) for call in calls]
 
 
 def as_compared(case: dict[str, Any], message: Message) -> bool:

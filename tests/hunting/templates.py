@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from engines import WRITERS
 from hunting.mutation import mutate
-from hunting.tally import Failure, Tally, keep_failure, spent
+from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties import families
 from recipes import UNEXPECTED
 from splitting import fed
@@ -42,8 +42,6 @@ _ALL_SECONDS = 90
 """Processor time for all steps together."""
 _PATIENCE = 20
 """Wall-clock limit of a child, as a multiple of its CPU time, since the child may be waiting."""
-_TRIALS = 40
-"""Maximum number of attempts to make one failure smaller."""
 _OWN = Path(__file__).resolve().parent.parent / "templates"
 
 TOOLS = [tool.to_openai() for tool in families.TOOLS[:2]]
@@ -66,7 +64,8 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
         source = mutate(random.choice(sources), random)
         refused, failure = look_at(source, verified=random.random() < 0.3)
         if failure and failure.kind not in {known.kind for known in tally.failures}:
-            failure = smaller(failure, deadline)
+            again = partial(failure_of, verified=failure.kind.startswith("verify"))
+            failure = minimised(failure, failure.input.splitlines(keepends=True), str, again)
             keep_failure(keep, NAME, failure)
         tally += Tally(tried=1, refused=int(refused), failures=(failure,) if failure else ())
     return tally
@@ -74,7 +73,12 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
 
 def replay(text: str) -> Failure | None:
     """Check one mutant again, with all checks."""
-    return look_at(text, verified=True)[1]
+    return failure_of(text, verified=True)
+
+
+def failure_of(source: str, *, verified: bool) -> Failure | None:
+    """Return the failure of a source, if any."""
+    return look_at(source, verified=verified)[1]
 
 
 def originals() -> list[str]:
@@ -92,25 +96,6 @@ def look_at(source: str, *, verified: bool) -> tuple[bool, Failure | None]:
     if result["kind"]:
         return False, Failure(kind=result["kind"], detail=result["detail"], input=source)
     return result["detail"] == "refused", None
-
-
-def smaller(failure: Failure, deadline: float) -> Failure:
-    """Return a failure of the same kind with fewer lines."""
-    trials, size = 0, len(failure.input.splitlines()) // 2
-    while size and trials < _TRIALS:
-        lines = failure.input.splitlines(keepends=True)
-        for start in range(0, len(lines), size):
-            trials += 1
-            if trials > _TRIALS or spent() > deadline:
-                return failure
-            shorter = "".join(lines[:start] + lines[start + size :])
-            found = look_at(shorter, verified=failure.kind.startswith("verify"))[1]
-            if found and found.kind == failure.kind:
-                failure = found
-                break
-        else:
-            size //= 2
-    return failure
 
 
 def _steps(source: str, say: Callable[[str], None], *, verified: bool) -> dict[str, str]:

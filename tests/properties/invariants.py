@@ -6,6 +6,7 @@ Strategy: each reading is checked by itself (`check_events`, `check_spans`), the
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -181,7 +182,7 @@ def strictly(parser: Parser, chunks: list[str]) -> Message | tuple[int, str]:
 
 
 def check_copies(make: MakeParser, restore: Restore, text: str, positions: Iterable[int]) -> None:
-    """Assert that a parser copied or restored at any position continues like the original, which doesn't change."""
+    """Assert that a parser copied, pickled or restored at any position continues like the original, which doesn't change."""
     whole = make()
     expected = (*read(whole, text, [text]), whole.spans)
     for at in positions:
@@ -189,6 +190,6 @@ def check_copies(make: MakeParser, restore: Restore, text: str, positions: Itera
         before = fed_only(parser, pieces(text[:at], 3))
         restored = restore(parser.state())
         assert (restored.message, restored.spans) == (parser.message, parser.spans)
-        for reader in (parser.copy(), restored, parser):
+        for reader in (parser.copy(), pickle.loads(pickle.dumps(parser)), restored, parser):
             events = [*before, *reader.feed(text[at:]), *reader.finish()]
             assert (merged(events), reader.message, reader.spans) == expected
