@@ -57,24 +57,19 @@ UNWRITTEN: dict[str, str] = T["UNWRITTEN"]
 FEW = ["content", "calls", "no arguments", "all"]
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(40)
 @pytest.mark.engine
+@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.full)])
 @each_template
-def test_what_the_template_writes_first_is_accepted(name: str) -> None:
-    """Grammars accept a few shapes after a question; for templates that no package contains, all shapes."""
-    shapes = {shape: ANSWERS[shape] for shape in (FEW if name in template_paths() else ANSWERS)}
+def test_what_the_template_writes_is_accepted(name: str, everywhere: bool) -> None:
+    """Grammars accept a few shapes after a question; for templates that no package contains, all shapes.
 
-    found = refused(own_words(template_named(name), turns={"first": BEFORE["first"]}, shapes=shapes))
+    In the full run, they accept all shapes after all turns.
+    """
+    shapes = {shape: ANSWERS[shape] for shape in (FEW if name in template_paths() and not everywhere else ANSWERS)}
+    turns = BEFORE if everywhere else {"first": BEFORE["first"]}
 
-    assert bool(found) == (name in UNWRITTEN), found
-
-
-@pytest.mark.full
-@pytest.mark.engine
-@each_template
-def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
-    """Grammars accept all shapes after all turns."""
-    found = refused(own_words(template_named(name)))
+    found = refused(own_words(template_named(name), turns=turns, shapes=shapes))
 
     assert bool(found) == (name in UNWRITTEN), found
 
@@ -123,13 +118,9 @@ def calling(name: str) -> Turn | None:
     return turn if turn.format.tools.mode != "none" else None
 
 
-def history(message: Message) -> list[dict[str, Any]]:
+def history(message: Message) -> list[Any]:
     """Return the conversation with the answer and a result for each of its calls."""
-    results = [
-        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": "A result."}
-        for call in message.tool_calls
-    ]
-    return [*QUESTION, {**message.to_openai()}, *results]
+    return [*QUESTION, message.to_openai(), *(call.result("A result.") for call in message.tool_calls)]
 
 
 @pytest.mark.few(80)

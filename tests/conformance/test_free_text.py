@@ -56,10 +56,6 @@ def check(template: ChatTemplate, turn: Turn, texts: list[str], *, thinking: boo
     assert altered == {}
 
 
-def every_text(format: Format) -> list[str]:
-    return [text for words in words_of(format) for text in planted(words)]
-
-
 @pytest.mark.few(60)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_words_of_a_format_in_content_come_back(name):
@@ -67,7 +63,8 @@ def test_words_of_a_format_in_content_come_back(name):
     template = template_named(name)
     for thinking in (True, False):
         turn = template.prepare(QUESTION, enable_thinking=thinking)
-        check(template, turn, every_text(turn.format), thinking=thinking)
+        texts = [text for words in words_of(turn.format) for text in planted(words)]
+        check(template, turn, texts, thinking=thinking)
 
 
 T: Any = table("test_free_text")

@@ -50,13 +50,10 @@ def read(turn: Turn, text: str) -> Message:
     return check(partial(turn.parser, ids=numbered_id), text)
 
 
-def continued(message: Message) -> list[dict[str, Any]]:
+def continued(message: Message) -> list[Any]:
     """Return the conversation with results for the calls."""
-    results = [
-        {"role": "tool", "tool_call_id": call.id, "content": f"sunny, call {i}"}
-        for i, call in enumerate(message.tool_calls)
-    ]
-    return [*QUESTION, {**message.to_openai()}, *results]
+    results = [call.result(f"sunny, call {i}") for i, call in enumerate(message.tool_calls)]
+    return [*QUESTION, message.to_openai(), *results]
 
 
 def check_loop(name: str, tool_format: str) -> None:

@@ -53,10 +53,6 @@ def taken(template: ChatTemplate, messages: Any) -> str:
         return template.prepare(messages, tools=[PLAIN]).prompt
 
 
-def chat_results(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
-    return [{"role": "tool", "tool_call_id": call.id, "content": "A result."} for call in calls]
-
-
 def as_written(call: ToolCall, index: int) -> dict[str, Any]:
     """Return a call as clients that add up deltas keep it."""
     return call.to_openai() | {"index": index, "status": call.status}
@@ -77,17 +73,17 @@ def as_item(call: ToolCall) -> dict[str, Any]:
 
 def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
     """Yield requests that continue after an answer: as returned whole, and with every streamed call."""
-    asked = dict(ASKED[api.name])
+    asked, results = dict(ASKED[api.name]), [call.result("A result.") for call in calls]
     if api.name == "chat":
         message = body["choices"][0]["message"]
         streamed = {**message, "tool_calls": [as_written(call, i) for i, call in enumerate(calls)]}
         for said in (message, streamed if calls else message | {"content": None}):
-            yield asked | {"messages": [*QUESTION, said, *chat_results(calls), AGAIN]}
+            yield asked | {"messages": [*QUESTION, said, *results, AGAIN]}
     elif api.name == "messages":
-        results = [{"type": "tool_result", "tool_use_id": call.id, "content": "A result."} for call in calls]
+        read = [{"type": "tool_result", "tool_use_id": call.id, "content": "A result."} for call in calls]
         blocks = [block for block in body["content"] if block["type"] != "tool_use"]
         for said in (body["content"], [*blocks, *map(as_block, calls)]):
-            answered = {"role": "user", "content": [*results, {"type": "text", "text": GO_ON}]}
+            answered = {"role": "user", "content": [*read, {"type": "text", "text": GO_ON}]}
             yield asked | {"messages": [*QUESTION, {"role": "assistant", "content": said}, answered]}
     else:
         outputs = [{"type": "function_call_output", "call_id": call.id, "output": "A result."} for call in calls]
@@ -104,9 +100,9 @@ def test_an_answer_is_accepted_as_history(name):
     turn = template.prepare(QUESTION, tools=[PLAIN], tool_choice="required")
     for text in answers(turn):
         message = turn.parse(text)
-        conversation = [*QUESTION, message.to_openai(), *chat_results(message.tool_calls)]
+        results = [call.result("A result.") for call in message.tool_calls]
 
-        assert GO_ON in taken(template, [*conversation, AGAIN]), text
+        assert GO_ON in taken(template, [*QUESTION, message.to_openai(), *results, AGAIN]), text
 
 
 @pytest.mark.few(24)

@@ -10,7 +10,6 @@ import importlib
 import json
 import re
 import signal
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from typing import Any
 from answers import DIALECTS
 from engines import Accepts, installed
 from hunting.drawn_formats import Data, cases
-from hunting.tally import Failure, Tally, drawing, keep_failure, spent
+from hunting.tally import Failure, Tally, drawing, keep_failure, place_of, spent
 from hypothesis import Phase, given, seed
 from hypothesis.errors import FlakyFailure
 from judge.outcome import Lost, expect
@@ -208,18 +207,12 @@ def _promise(name: str, allowed: type[Exception] = Lost) -> Iterator[None]:
     except Slow:
         raise Lost(f"{name}: slow", f"more than {SECONDS} s") from None
     except AssertionError as error:
-        raise Lost(f"{name}: {_place(error)}", f"{error!s:.500}") from None
+        raise Lost(f"{name}: at {place_of(error)}", f"{error!s:.500}") from None
     except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever it is, it is a finding
-        raise Lost(f"{name}: {type(error).__name__} {_place(error)}", f"{error!s:.500}") from None
+        raise Lost(f"{name}: {type(error).__name__} at {place_of(error)}", f"{error!s:.500}") from None
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _slow(*_: object) -> None:
     raise Slow
-
-
-def _place(error: BaseException) -> str:
-    """Return the function that raised, which distinguishes kinds of failures."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"at {Path(frames[-1].filename).name} {frames[-1].name}" if frames else ""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -21,7 +20,7 @@ from random import Random
 from typing import Any, get_args, get_type_hints
 
 from hunting.drawn_formats import Data, cases
-from hunting.tally import Failure, Tally, drawing, keep_failure, minimised, spent
+from hunting.tally import Failure, Tally, drawing, keep_failure, minimised, place_of, spent
 from hypothesis import given, seed
 from judge.laws import check_judged
 from judge.outcome import Lost
@@ -353,5 +352,4 @@ _CHECKS: dict[str, Callable[[Reading, str, int], object]] = {
 def _kind(check: str, error: Exception) -> str:
     if isinstance(error, Lost):
         return error.kind
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{check}: {type(error).__name__} in {Path(frame.filename).name}, {frame.name}"
+    return f"{check}: {type(error).__name__} in {place_of(error)}"

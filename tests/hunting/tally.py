@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,12 @@ class Generator(Protocol):
 def spent() -> float:
     """Return the seconds of processor time used by this process and its finished children."""
     return sum(os.times()[:4])
+
+
+def place_of(error: BaseException) -> str:
+    """Return the file and the function that raised, which distinguish kinds of failures."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.name}"
 
 
 def keep_failure(folder: Path, name: str, failure: Failure) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from byte_tokenizer import byte_tokenizer
 from letters import CALL, HOSTILE, SCHEMA, SOURCE, SPECIAL, WORDS
+from tables import table
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
@@ -141,13 +142,7 @@ def loop_of(tokenizer: Any, monkeypatch: pytest.MonkeyPatch, answers: list[list[
         async def generate(self, *, prompt_ids: list[int], **_: Any) -> Any:
             prompts.append(list(prompt_ids))
             ids = answers[len(prompts) - 1]
-            more: dict[str, Any] = {
-                "routed_experts": None,
-                "num_preempted": 0,
-                "extra_fields": {},
-                "stop_reason": "stop",
-            }
-            return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **more)
+            return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **table("trainers")["VERL"])
 
     loop = agent_loop(tokenizer, Engine(), SCHEMA, lambda **_: HOSTILE)
     return loop, prompts
