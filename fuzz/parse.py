@@ -19,7 +19,6 @@ from properties.families import FAMILIES, REQUEST  # noqa: E402
 from properties.invariants import check, check_strict  # noqa: E402
 
 from unrender.messages import Message, Request  # noqa: E402
-from unrender.parser.streaming import Parser  # noqa: E402
 
 ANY_TOOL = Request(tools=None)
 
@@ -35,8 +34,8 @@ def check_promises(data: bytes) -> Message:
     family = FAMILIES[data[0] % len(FAMILIES)]
     request = REQUEST if data[0] < 128 else ANY_TOOL
     text = data[1:].decode(errors="surrogateescape")
-    check_strict(lambda: Parser(family.format, request, prompt=family.prompt, strict=True), text)
-    return check(lambda: Parser(family.format, request, prompt=family.prompt), text)
+    check_strict(lambda: family.parser(request=request, strict=True), text)
+    return check(lambda: family.parser(request=request), text)
 
 
 def seeds() -> dict[str, bytes]:

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from answers import renderings, without_end
-from cut_outs import USER, Said
+from answers import QUESTION, Said, written
 from tables import table
 
 from unrender import ChatTemplate, Malformed, Message, Turn
@@ -39,19 +38,11 @@ class Case:
 
 def answers(chat: ChatTemplate) -> Iterator[tuple[str, Turn, str, Said]]:
     """Yield a label, the turn, the template's answer after the prompt, and the answer's meaning."""
-    turn = chat.prepare([USER], tools=TOOLS)
+    turn = chat.prepare(QUESTION, tools=TOOLS)
     for label, said in SAID.items():
         text = written(chat, turn, said)
-        if text is not None and said.shown_in(text) and said.is_read(turn.parse(text)):
+        if text is not None and said.is_read(turn.parse(text)):
             yield label, turn, text, said
-
-
-def written(chat: ChatTemplate, turn: Turn, said: Said) -> str | None:
-    """Return the template's answer for a message; None if it doesn't write one."""
-    asked, full = renderings(chat, [USER], said.to_openai(), TOOLS, None) or ("", "")
-    if not full.startswith(asked) or turn.prompt != asked:
-        return None
-    return without_end(turn, full[len(asked) :])
 
 
 def markers(text: str, said: Said) -> list[tuple[int, int]]:
@@ -137,15 +128,9 @@ def judged(chat: ChatTemplate, turn: Turn, case: Case) -> str:
     if case.label != "cut":
         return word
     # `--city=Par` is a whole answer as well as half of `--city=Paris`. Only the finish reason distinguishes them.
-    if word == "wrong" and (written(chat, turn, _said(message)) or "").strip() == case.text.strip():
+    if word == "wrong" and (written(chat, turn, Said.read(message)) or "").strip() == case.text.strip():
         word = ""
     return word or verdict(case, *read(turn, case.text, "length"))
-
-
-def _said(message: Message) -> Said:
-    return Said(
-        message.content, message.reasoning, tuple((it.name, json.loads(it.arguments_json)) for it in message.tool_calls)
-    )
 
 
 def verdict(case: Case, message: Message, events: list[Any]) -> str:

@@ -1,8 +1,10 @@
-"""Imports of the project's modules that skip a test if a module's third-party package is missing."""
+"""Imports of the project's modules, which skip a test if a third-party package is missing, and of files outside packages."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -16,3 +18,13 @@ def imported(name: str) -> ModuleType:
         if not name.startswith("unrender.integrations.") or (error.name or "").startswith("unrender"):
             raise
         pytest.skip(f"{error.name} is not installed")
+
+
+def module_at(path: Path) -> ModuleType:
+    """Return the module in a file, whatever other modules have its name."""
+    spec = importlib.util.spec_from_file_location(f"at_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

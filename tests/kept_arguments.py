@@ -13,9 +13,11 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from os.path import commonprefix
 from typing import Any
 
-from answers import renderings
+import jsonschema
+from answers import Said, renderings
 from tables import table
 
 from unrender import ChatTemplate, Malformed
@@ -49,29 +51,8 @@ def values(needle: Iterator[str], rng: random.Random) -> Iterator[Any]:
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether a value fits the schema. Only the keywords in the table are supported."""
-    if "$ref" in schema:
-        schema = EITHER["either"]
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if options:
-        return any(fits(value, option) for option in options)
-    wanted = schema.get("type")
-    kinds = [wanted] if isinstance(wanted, str) else wanted or []
-    if kinds and _kind(value) not in kinds:
-        return False
-    if isinstance(value, list):
-        return all(fits(item, schema.get("items", {})) for item in value)
-    if isinstance(value, dict):
-        named: dict[str, Any] = schema.get("properties", {})
-        return all(key in value for key in schema.get("required", [])) and all(
-            fits(item, named.get(key, {})) for key, item in value.items()
-        )
-    return True
-
-
-def _kind(value: Any) -> str:
-    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
-    return names[type(value)]
+    """Return whether a value fits a schema of the table."""
+    return bool(jsonschema.Draft202012Validator({**schema, "$defs": EITHER}).is_valid(value))
 
 
 def tool(schema: dict[str, Any]) -> dict[str, Any]:
@@ -96,17 +77,11 @@ class Written:
 def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Written | None:
     """Return the text that a template adds to its prompt for one call; None if it doesn't show the call."""
     tools = [tool(SCHEMAS[schema])]
-    called = {"name": "book_trip", "arguments": json.dumps(arguments, ensure_ascii=False)}
-    answer: dict[str, Any] = {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [{"id": "call00001", "type": "function", "function": called}],
-    }
-    asked: list[dict[str, Any]] = [{"role": "user", "content": SAID}]
-    prompt, full = renderings(chat, asked, answer, tools, thinking=False) or ("", "")
+    said = Said(calls=(("book_trip", arguments),))
+    prompt, full = renderings(chat, [{"role": "user", "content": SAID}], said, tools, thinking=False) or ("", "")
     if not prompt or not full:
         return None
-    at = next((i for i, (a, b) in enumerate(zip(prompt, full, strict=False)) if a != b), min(len(prompt), len(full)))
+    at = len(commonprefix([prompt, full]))
     if at <= prompt.rfind(SAID) or "book_trip" not in full[at:]:
         return None
     return Written(schema, full[:at], full[at:], arguments)
@@ -162,26 +137,17 @@ def calls(chat: ChatTemplate, rng: random.Random, budget: int) -> Iterator[Writt
 
 def _arguments_in(text: str, other: str) -> tuple[int, int]:
     """Return the range of the arguments in `text`, the only part that differs from `other`."""
-    start, end, size = 0, len(text), min(len(text), len(other))
-    while start < size and text[start] == other[start]:
-        start += 1
-    while len(text) - end < size and text[end - 1] == other[end - 1 - len(text)]:
-        end -= 1
-    return start, end
+    return len(commonprefix([text, other])), len(text) - len(commonprefix([text[::-1], other[::-1]]))
 
 
 def twins(call: Written, chat: ChatTemplate) -> Iterator[dict[str, Any]]:
     """Yield other arguments that the template writes as the same text, so that no reader can distinguish them."""
     for key, value in call.arguments.items():
-        for other in _likenesses(value):
-            arguments = {**call.arguments, key: other}
+        rest = {name: item for name, item in call.arguments.items() if name != key}
+        for arguments in (*({**call.arguments, key: other} for other in _likenesses(value)), rest):
             alike = written(chat, call.schema, arguments)
             if alike is not None and alike.text == call.text:
                 yield arguments
-        rest = {name: item for name, item in call.arguments.items() if name != key}
-        alike = written(chat, call.schema, rest)
-        if alike is not None and alike.text == call.text:
-            yield rest
 
 
 def _likenesses(value: Any) -> Iterator[Any]:

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tables import table
+
 SOURCE = (Path(__file__).parent / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 USER = [{"role": "user", "content": "Hello"}]
-NOW = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
+T: Any = table("letters")
+NOW, WEATHER, SCHEMA = (T[name] for name in ("NOW", "WEATHER", "SCHEMA"))
+"""Tools in OpenAI's form."""
+WEATHER_ALONE: list[dict[str, Any]] = T["WEATHER_ALONE"]
+"""A list of tools without their wrapper."""
 SPECIAL = ("<|tools|>", "<|user|>", "<|assistant|>", "<|tool|>", "<think>", "</think>", "<tool_call>", "</tool_call>")
 CALL = (
     '<think>\nHm.\n</think>\n\n\n<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call><|end|>'

@@ -9,23 +9,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plain_jinja import Message
+from tables import table
 
 from unrender import Turn, UnrenderError
 
 THOUGHT, CONTENT, FIRST, SECOND = "Zandrik", "Contrell", "Marvoth", "Quaxlor"
 WORDS = (THOUGHT, CONTENT, FIRST, SECOND)
-_TEXT = {"type": "string", "description": "d"}
+T: Any = table("next_turns")
 
 
 def tool(name: str, *required: str) -> Message:
-    parameters = {"type": "object", "properties": dict.fromkeys(required, _TEXT), "required": list(required)}
+    properties = {key: {"type": "string", "description": "d"} for key in required}
+    parameters = {"type": "object", "properties": properties, "required": list(required)}
     return {"type": "function", "function": {"name": name, "description": "d", "parameters": parameters}}
 
 
-TOOLS = [tool("get_weather", "city", "town"), tool("get_time", "zone")]
+TOOLS: list[Message] = T["TOOLS"]
 USER: Message = {"role": "user", "content": "How is the weather in Trondheim?"}
 AGAIN: Message = {"role": "user", "content": "And what about Uppsala?"}
-SYSTEM: Message = {"role": "system", "content": "Be as brief as Wendeline."}
+USERS: dict[str, list[Message]] = T["USERS"]
+CYCLES: list[list[str]] = T["CYCLES"]
+"""Kinds of answers of conversations with several turns."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class Said:
     calls: tuple[str, ...] = ()
     """The last word of each call."""
 
+    @classmethod
+    def of(cls, *, calls: Sequence[str] = (), **texts: str) -> Said:
+        """Return an answer from JSON data."""
+        return cls(calls=tuple(calls), **texts)
+
     @property
     def words(self) -> tuple[str, ...]:
         texts = (self.thought, self.content, *self.calls)
@@ -44,18 +53,7 @@ class Said:
 
 
 HOLDS = f"I wonder about {THOUGHT}"
-SAYS = f"It will be fine in {CONTENT}"
-KINDS = {
-    "content": Said(content=SAYS),
-    "empty": Said(),
-    "thought and content": Said(thought=HOLDS, content=SAYS),
-    "thought": Said(thought=HOLDS),
-    "call": Said(calls=(FIRST,)),
-    "two calls": Said(calls=(FIRST, SECOND)),
-    "content and call": Said(content=SAYS, calls=(FIRST,)),
-    "thought and call": Said(thought=HOLDS, calls=(FIRST,)),
-    "all": Said(thought=HOLDS, content=SAYS, calls=(FIRST, SECOND)),
-}
+KINDS = {name: Said.of(**said) for name, said in T["KINDS"].items()}
 NAMES = ("get_weather", "get_time")
 
 
@@ -103,15 +101,11 @@ def result(call: int, ids: Sequence[str], content: Any = None) -> Message:
     return {"role": "tool", "tool_call_id": ids[call], "name": NAMES[call], "content": words}
 
 
-HISTORIES: dict[str, tuple[Message | Said | str, ...]] = {
-    "none": (USER,),
-    "system": (SYSTEM, USER),
-    "turn": (USER, Said(content="It was fine."), AGAIN),
-    "call": (USER, Said(calls=("Roros",)), "result", Said(content="It was fine."), AGAIN),
-    "cycle": (USER, Said(calls=("Roros",)), "result"),
-    "thought": (USER, Said(thought="Hm, hm.", content="It was fine."), AGAIN),
-    "all": (SYSTEM, USER, Said(thought="Hm, hm.", calls=("Roros", "Narvik")), "result", Said(content="So."), AGAIN),
+HISTORIES: dict[str, list[Any]] = {
+    name: [Said.of(**item["said"]) if "said" in item else item for item in items]
+    for name, items in T["HISTORIES"].items()
 }
+"""Conversations before the answer: messages, answers, and `result` for the results of the last calls."""
 
 
 def history(name: str, style: Ids) -> list[Message]:
@@ -183,21 +177,6 @@ class Verdict:
         elif self.got:
             lines.append(f"   got      {self.got[:200]!r}")
         return "\n".join([*lines, *([f"   because  {self.why[:300]}"] if self.why else [])])
-
-
-CYCLES = (
-    ("call", "thought and call", "two calls", "content", "call", "content"),
-    ("thought and call", "content and call", "thought and call", "thought and content"),
-    ("two calls", "two calls", "content", "two calls"),
-    ("content", "thought and content", "content", "content"),
-)
-
-
-USERS: dict[str, list[Message]] = {
-    "user": [AGAIN],
-    "two users": [AGAIN, {"role": "user", "content": "Or Malmö?"}],
-    "system, user": [{"role": "system", "content": "Now be as long as Ulrike."}, AGAIN],
-}
 
 
 def liberties(answer: str) -> Iterator[tuple[str, str]]:

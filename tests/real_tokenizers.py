@@ -12,13 +12,20 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
+from unrender import ChatTemplate
 from unrender.rendering.loading import read_metadata
 
 MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
 """Texts in templates that are probably special tokens."""
+BOS, EOS = "<s>", "</s>"
 _CONTROL = 3
 """The type of special tokens in GGUF."""
 _KEYS = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.token_type")
+
+
+def special_tokens(template: ChatTemplate, source: str) -> list[str]:
+    """Return all texts in a template's source and format that look like special tokens."""
+    return sorted({*MARKER.findall(source), *filter(str.strip, template.format.preserved_tokens), BOS, EOS})
 
 
 @cache

@@ -9,19 +9,19 @@ fixed form (`answer`, `prompt`). In these parts `c`, `r` and `calls` are content
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from composed.composition import Recipe, template
 from rendering_rows import template_of
+from tables import CORPUS, case_rows
 
 from unrender.analysis import Analysis, analyze, derivation
 from unrender.format.data import plain_data
 
-ANALYSIS = Path(__file__).parent / "corpus" / "analysis.jsonl"
+ANALYSIS = CORPUS / "analysis.jsonl"
+rows_of = case_rows
 UNEXPECTED = derivation.UNEXPECTED
 """Prefix of diagnostics that report a bug in the analysis."""
 DERIVED = ("format", "capabilities", "rules", "diagnostics")
@@ -33,11 +33,6 @@ _MESSAGES = (
     "{% if m.role == 'assistant' %}ANSWER{% else %}<{{ m.role }}>{{ c }}</u>{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}PROMPT{% endif %}"
 )
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def derived(row: Mapping[str, Any]) -> dict[str, Any]:

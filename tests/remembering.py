@@ -31,17 +31,13 @@ T: Any = table("remembering")
 MESSAGES: list[dict[str, Any]] = T["MESSAGES"]
 TOOLS: list[dict[str, Any]] = T["TOOLS"]
 SCHEMA = T["SCHEMA"]
+GRAMMAR = T["GRAMMAR"]
 BROKEN = T["BROKEN"]
 """Answers that are valid in some format and invalid in most."""
 LONGEST = 600
 """Maximum time for the steps of a child, in seconds."""
 LOADED = (
-    "conversation.preparation",
-    "analysis.derivation",
-    "dialects.remainder",
-    "verify",
-    "lint",
-    "explain",
+    *("conversation.preparation", "analysis.derivation", "dialects.remainder", "verify", "lint", "explain"),
     "training.masks",
 )
 """Modules that load all others."""
@@ -71,13 +67,8 @@ def _prepared(**arguments: Any) -> Operation:
     def operate(template: Any, held: Held) -> Any:
         turn = _turn(template, held, **arguments)
         said = (turn.stop, turn.preserved_tokens, turn.prefill, turn.known_ids, turn.thinking)
-        return (
-            turn.prompt,
-            said,
-            turn.request,
-            turn.tool_prompt and turn.tool_prompt.text,
-            turn.constraint("llama.cpp").triggers,
-        )
+        described = turn.tool_prompt and turn.tool_prompt.text
+        return turn.prompt, said, turn.request, described, turn.constraint("llama.cpp").triggers
 
     return operate
 
@@ -102,12 +93,11 @@ def _reads(turn: Any, text: str, ids: Any, held: Held) -> Iterator[Any]:
 
 
 def _by_hand(template: Any, held: Held) -> Any:
-    from unrender import ChatTemplate, grammar  # noqa: PLC0415
+    from remainders import grammar_of  # noqa: PLC0415
 
-    name, arguments = grammar.name(grammar.chars("a-z_", 1, None)), grammar.arguments(grammar.json_value())
-    call = grammar.tool_call(grammar.sequence("@", name, " ", grammar.cut(), arguments))
-    root = grammar.sequence(grammar.content(grammar.until("@")), grammar.zero_or_more(grammar.ref("call")))
-    made = grammar.Grammar(root, {"call": call})
+    from unrender import ChatTemplate  # noqa: PLC0415
+
+    made = grammar_of(GRAMMAR)
     other = ChatTemplate.from_string(template._with_tools.source, grammar=held.got(made))
     turn = _turn(other, held, tools=TOOLS)
     return turn.prompt, turn.constraint("llama.cpp").grammar, turn.sample(1)
@@ -119,42 +109,20 @@ def _analysed(template: Any, held: Held) -> Any:
 
 
 def _loaded(template: Any, held: Held) -> Any:
-    facts = (
-        template._with_tools.variables,
-        template._with_tools.facts.defaults,
-        template._with_tools.facts.string_constants,
-    )
+    source = template._with_tools
+    facts = (source.variables, source.facts.defaults, source.facts.string_constants)
     return held.got(template._loaded).sources, held.got(facts), held.got(template.variables)
 
 
-def _masked(template: Any, held: Held) -> Any:
-    from unrender.training import assistant_mask  # noqa: PLC0415
+def _called(function: str, *given: Any, **settings: Any) -> Operation:
+    """Return an operation that calls a function of unrender with the template. Nothing is loaded before it is used."""
+    module, _, name = function.rpartition(".")
 
-    return held.got(assistant_mask(template, held.given([*MESSAGES, {"role": "assistant", "content": "Sunny."}])))
+    def operate(template: Any, held: Held) -> Any:
+        called = getattr(importlib.import_module(f"unrender.{module}"), name)
+        return held.got(called(template, *map(held.given, given), **held.given(settings)))
 
-
-def _explained(template: Any, held: Held) -> Any:
-    from unrender.explain import explain  # noqa: PLC0415
-
-    return str(held.got(explain(template, BROKEN[0], tools=held.given(TOOLS))))
-
-
-def _linted(template: Any, held: Held) -> Any:
-    from unrender.lint import lint  # noqa: PLC0415
-
-    return held.got(lint(template))
-
-
-def _verified(template: Any, held: Held) -> Any:
-    from unrender.verify import verify  # noqa: PLC0415
-
-    return held.got(verify(template, samples=2))
-
-
-def _declared(template: Any, held: Held) -> Any:
-    from unrender.format.declared import declared_formats  # noqa: PLC0415
-
-    return held.got(declared_formats())
+    return operate
 
 
 OPERATIONS: dict[str, Operation] = {
@@ -176,12 +144,12 @@ OPERATIONS: dict[str, Operation] = {
     "structural tag": _written("structural_tag", tools=TOOLS),
     "read": _read,
     "by hand": _by_hand,
-    "masked": _masked,
-    "explained": _explained,
+    "masked": _called("training.assistant_mask", [*MESSAGES, {"role": "assistant", "content": "Sunny."}]),
+    "explained": _called("explain.explain", BROKEN[0], tools=TOOLS),
     "exported": lambda template, held: held.got(template.response_template()),
-    "declared": _declared,
-    "linted": _linted,
-    "verified": _verified,
+    "declared": lambda _, held: held.got(importlib.import_module("unrender.format.declared").declared_formats()),
+    "linted": _called("lint.lint"),
+    "verified": _called("verify.verify", samples=2),
 }
 SLOW = {"linted", "verified"}
 _TIME = re.compile(r"\b\d\d:\d\d:\d\d\b")

@@ -1,7 +1,7 @@
 """Rows of `tests/corpus/answers/*.jsonl`: a format, a request, a text, and the expected reading.
 
-A file is named after the format of its rows: one of `properties.families`, of `corpus/formats.json`, or a grammar of
-`properties.by_hand` (`by_hand_lines`). A row contains only the differences from the defaults:
+A file is named after the format of its rows: one of `properties.families`, of `corpus/formats.json`, or a grammar made
+by hand (`by_hand_lines`). A row contains only the differences from the defaults:
 
 - `why`: the purpose of the row;
 - `with`: changes of the format, as a JSON merge patch (RFC 7396);
@@ -27,9 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from engines import Accepts, lark_reader
-from properties.by_hand import BY_HAND
-from properties.by_hand import FORMAT as OF_BY_HAND
-from properties.families import FAMILIES, REQUEST
+from properties.families import BY_HAND, FAMILIES, REQUEST
 from splitting import merged
 from tables import case_rows
 
@@ -61,7 +59,7 @@ _MORE = ANSWERS.with_name("formats.json")
 FORMATS: dict[str, tuple[Format, Grammar | None]] = {
     **{family.name: (family.format, None) for family in FAMILIES},
     **{name: (Format.from_dict(data), None) for name, data in json.loads(_MORE.read_text("utf-8")).items()},
-    **{f"by_hand_{made.title}".replace(" ", "_"): (OF_BY_HAND, made.grammar) for made in BY_HAND},
+    **{f"by_hand_{made.name}".replace(" ", "_"): (made.format, made.grammar) for made in BY_HAND},
 }
 READ = ("events", "failed", "spans", "raises", "written")
 """The fields of a row with the result of reading its text."""

@@ -16,12 +16,12 @@ import pytest
 from cases import case_rows, thinned
 from judge.laws import check_judged
 from properties.invariants import check, check_events, check_strict
-from recipes import ANALYSIS, DERIVED, derived, rows_of
+from recipes import ANALYSIS, DERIVED, derived
 from rows import ANSWERS, FORMATS, Row, rows
 from schema_rows import expected, read, readers, schema_rows
 from splitting import fed, pieces, random_pieces
 
-from unrender import Policy
+from unrender import Event, Policy
 from unrender.grammar import conforms
 from unrender.testing import numbered_id
 
@@ -84,39 +84,30 @@ def test_chunks_change_nothing(path: Path, step: int) -> None:
 
 @some_rows
 @each_file
-def test_a_copy_goes_on(path: Path, step: int) -> None:
-    """A copy continues as its original would, while the original reads something else."""
+def test_copies_and_restored_parsers_go_on(path: Path, step: int) -> None:
+    """A copy and a parser saved as JSON and restored continue as the original would, while it reads something else."""
     for row in readable(path)[::step]:
         for cut in cuts(row)[judged(row) * 2 :]:
             parser = row.parser()
             before = parser.feed(row.text[:cut])
-            copy = parser.copy()
+            copy, restored = parser.copy(), row.restored(json.loads(json.dumps(parser.state())))
             if not row.data.get("strict"):
                 parser.feed("<" + row.text)
-            assert row.read_on(copy, before, [row.text[cut:]]) == row.expected(), (row, cut)
-
-
-@some_rows
-@each_file
-def test_a_restored_parser_goes_on(path: Path, step: int) -> None:
-    """A parser saved as JSON and restored continues like the original."""
-    for row in readable(path)[::step]:
-        for cut in cuts(row)[judged(row) + 1 :]:
-            parser = row.parser()
-            before = parser.feed(row.text[:cut])
-            restored = row.restored(json.loads(json.dumps(parser.state())))
-            assert row.read_on(restored, before, [row.text[cut:]]) == row.expected(), (row, cut)
+            for reader in (copy, restored):
+                assert row.read_on(reader, before, [row.text[cut:]]) == row.expected(), (row, cut)
 
 
 @some_rows
 @each_file
 def test_deltas_add_up_to_the_message(path: Path, step: int) -> None:
-    """Events are in order, and the streamed parts add up to the whole answer."""
+    """Events are in order, and the streamed parts add up to the whole answer. Returned spans don't change, but the last may grow."""
     for row in readable(path)[::step]:
-        parser = row.parser()
-        events = [event for chunk in pieces(row.text, 3) for event in parser.feed(chunk)]
-        events += parser.finish(row.data.get("finish"))
-        check_events(events, parser.message)
+        parser, events, seen = row.parser(), list[Event](), list[list[Any]]()
+        for piece in pieces(row.text, 3):
+            events += parser.feed(piece)
+            seen.append([(span.role, span.start) for span in parser.spans])
+        check_events([*events, *parser.finish(row.data.get("finish"))], parser.message)
+        assert [later for earlier, later in pairwise(seen) if later[: len(earlier)] != earlier] == [], row
 
 
 @some_rows
@@ -149,19 +140,6 @@ def test_the_judge_finds_nothing_lost(path: Path, step: int) -> None:
     for row in rows(path)[::step]:
         if judged(row):
             check_judged(row.turn, row.text, 1)
-
-
-@some_rows
-@each_file
-def test_spans_are_final_as_they_are_given(path: Path, step: int) -> None:
-    """No returned span changes later, except for the last one, which may grow."""
-    for row in readable(path)[::step]:
-        parser, seen = row.parser(), []
-        for piece in pieces(row.text, 5):
-            parser.feed(piece)
-            seen.append([(span.role, span.start) for span in parser.spans])
-        for earlier, later in pairwise(seen):
-            assert later[: len(earlier)] == earlier, row
 
 
 @some_rows
@@ -229,21 +207,11 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-TEMPLATES = rows_of(ANALYSIS)
-
-
-@pytest.mark.few(180)
-@pytest.mark.parametrize("row", [row for row in TEMPLATES if "why" in row], ids=lambda row: row["why"])
+@pytest.mark.few(215)
+@pytest.mark.parametrize("row", case_rows(ANALYSIS), ids=lambda row: row.get("why") or row["frame"])
 def test_a_template_is_read_as_the_row_says(row: dict[str, Any]) -> None:
-    """A template has the expected format and other results."""
+    """A template has the expected format and other results. One that is composed of parts has the expected format."""
     assert derived(row) == {key: row[key] for key in DERIVED if key in row}
-
-
-@pytest.mark.few(35)
-@pytest.mark.parametrize("row", [row for row in TEMPLATES if "frame" in row], ids=lambda row: row["frame"])
-def test_a_composed_template_has_the_format_of_the_row(row: dict[str, Any]) -> None:
-    """A template composed of parts has the expected format."""
-    assert derived(row) == {"format": row["format"]}
 
 
 def test_every_case_is_asked() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import io
 import json
 import marshal
@@ -15,7 +14,6 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
-from types import ModuleType
 
 import environment
 import fetch
@@ -26,6 +24,7 @@ import reference
 import release
 import run
 from cases import cases
+from importing import module_at
 from vendor import vendor_templates
 
 SCRIPTS = environment.ROOT / "scripts"
@@ -359,23 +358,16 @@ def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
         release.licences(str(bill), str(out))
 
 
-def run_tests_script() -> ModuleType:
-    """Return scripts/test.py, whose name is also a package of the standard library."""
-    spec = importlib.util.spec_from_file_location("run_tests", SCRIPTS / "test.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+RUN_TESTS = module_at(SCRIPTS / "test.py")
+"""scripts/test.py, whose name is also a package of the standard library."""
 
 
 def test_all_tests_are_run_when_asked_for() -> None:
     """`--all` and `--nightly` run everything. Named tests are passed on. Otherwise, the short run has unit tests."""
-    script = run_tests_script()
-    everything, named, short = (script.pytest_arguments(words) for words in (["--all", "-x"], ["a.py", "-x"], []))
+    everything, named, short = (RUN_TESTS.pytest_arguments(words) for words in (["--all", "-x"], ["a.py", "-x"], []))
 
     assert everything == ["--numprocesses", "logical", "--dist", "worksteal", "--quiet", "-x"]
-    assert script.pytest_arguments(["--nightly"])[:7] == [*everything[:-1], "-m", ""]
+    assert RUN_TESTS.pytest_arguments(["--nightly"])[:7] == [*everything[:-1], "-m", ""]
     assert named == ["a.py", "-x"]
     assert any(word.startswith("tests/unit") for word in short)
     assert short[short.index("-m") + 1] == "not full and not slow"
@@ -384,18 +376,17 @@ def test_all_tests_are_run_when_asked_for() -> None:
 @cases
 def test_unit_tests_that_a_change_may_affect(files: list[str], units: list[str]) -> None:
     """A change of a package above `ChatTemplate` selects its unit tests and those of the layers above it; any other change selects all."""
-    assert run_tests_script()._units(files) == units
+    assert RUN_TESTS._units(files) == units
 
 
 def test_changed_tests_are_in_the_short_run(tmp_path: Path) -> None:
     """A test outside the unit tests is run if it's new or differs from main; a deleted test isn't."""
-    script = run_tests_script()
 
     def git(*words: str) -> None:
         identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
 
-    assert script.changed_files(tmp_path) == []  # A file that git doesn't know.
+    assert RUN_TESTS.changed_files(tmp_path) == []  # A file that git doesn't know.
     (tmp_path / "tests").mkdir()
     for name in ("same", "changed", "removed"):
         (tmp_path / "tests" / f"test_{name}.py").write_text(name)
@@ -409,6 +400,6 @@ def test_changed_tests_are_in_the_short_run(tmp_path: Path) -> None:
     (tmp_path / "tests" / "test_new.py").write_text("new")
     (tmp_path / "tests" / "new.toml").write_text("new")
 
-    assert script.changed_files(tmp_path) == ["tests/new.toml", "tests/test_changed.py", "tests/test_new.py"]
-    assert script._beside_unit(script.changed_files(tmp_path)) == ["tests/test_changed.py", "tests/test_new.py"]
-    assert script._beside_unit(["tests/unit/test_a.py", "tests/test_structure.py", "src/test_b.py"]) == []
+    assert RUN_TESTS.changed_files(tmp_path) == ["tests/new.toml", "tests/test_changed.py", "tests/test_new.py"]
+    assert RUN_TESTS._beside_unit(RUN_TESTS.changed_files(tmp_path)) == ["tests/test_changed.py", "tests/test_new.py"]
+    assert RUN_TESTS._beside_unit(["tests/unit/test_a.py", "tests/test_structure.py", "src/test_b.py"]) == []

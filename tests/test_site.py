@@ -16,6 +16,7 @@ import pytest
 import reference
 import result_tables
 import website
+from cases import cases
 from drawings import Drawing, roles
 from environment import ROOT
 
@@ -71,15 +72,10 @@ def test_links_lead_to_pages(page: str) -> None:
     assert [target for target in targets if target not in GENERATED and not (ROOT / "docs" / target).exists()] == []
 
 
-def test_links_between_files_become_links_between_pages() -> None:
-    """Links from docs, from the root, and to shown files are converted. Anchors, external links and pictures stay."""
-    from_docs = "[a](../../CHANGELOG.md) [b](security.md#top) [c](../../src/unrender/turn.py) [d](https://e.org/x.md)"
-    from_root = "[a](docs/tutorial.md) ![b](docs/images/models.svg)"
-
-    assert website.for_site(from_docs, "explanation/analysis.md") == (
-        "[a](../changelog.md) [b](security.md#top) [c](../source/src/unrender/turn.py.md) [d](https://e.org/x.md)"
-    )
-    assert website.for_site(from_root, "changelog.md") == "[a](tutorial.md) ![b](images/models.svg)"
+@cases
+def test_a_page_is_written_for_the_site(why: str, page: str, text: str, site: str) -> None:
+    """Links to files become links to pages, and other links stay. The block of a shown file has its name as the title."""
+    assert website.for_site(text, page) == site
 
 
 @pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
@@ -90,29 +86,7 @@ def test_no_file_is_hidden(page: str) -> None:
     )
 
 
-def test_a_files_name_is_the_title_of_its_block() -> None:
-    """The block of a file that a page shows has the file's name as its title."""
-    text = "<!-- file: b.json -->\n\n```json\n{}\n```\n"
-
-    assert website.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
-
-
-@pytest.mark.parametrize(
-    ("html", "found"),
-    [
-        ("<p>One:\n- two</p>", ["- two"]),
-        (
-            "<p>Set <code>A</code> (`Name</p>\n<address>`) and <code>B</code>.</p>",
-            ["<address>", "Set … (`Name", "`) and …."],
-        ),
-        ("<p>This is **bold</p>", ["This is **bold"]),
-        ("<p>See [the page](page.md).</p>", ["See [the page](page.md)."]),
-        ("<p>Rows:\n   | a | b |</p>", ["   | a | b |"]),
-        ("<p>The marker &lt;think&gt; ends it.</p>", ["The marker <think> ends it."]),
-        ("<p>A <code>**kwargs</code> of <em>2 * 3</em> - or 1. of them</p><pre>- `a`\n| b |</pre>", []),
-        ('<div class="answer" tabindex="0"><span class="p-marker">&lt;think&gt;`</span></div>', []),
-    ],
-)
+@cases
 def test_markdown_that_is_not_rendered_is_found(html: str, found: list[str]) -> None:
     """Leftover Markdown in HTML, or a tag from a broken code span, is reported. Code and shown answers aren't."""
     assert website.leftovers(html) == found

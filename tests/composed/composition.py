@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
@@ -36,6 +37,11 @@ def drawn(seed: int) -> Recipe:
         calls=random.choice(list(CALLS)),
         oddity=random.choice(ODDITIES),
     )
+
+
+def drawn_sources(seeds: Iterable[int]) -> dict[str, str]:
+    """Return the sources of the templates with these numbers, by name."""
+    return {f"composed {seed}": template(drawn(seed)) for seed in seeds}
 
 
 def template(recipe: Recipe) -> str:
@@ -86,6 +92,7 @@ _ALTERNATES = (
     "{%- endif -%}{%- set state.asked = message.role == 'user' -%}{%- endif -%}"
     "{%- if message.role"
 )
+_JOINED = "(message.content if message.content is string else message.content | map(attribute='text') | join(''))"
 _FIELDS = {"thinking field": "message.thinking", "reasoning field": "message.reasoning"}
 
 
@@ -111,13 +118,9 @@ class _Writer:
         return _if("tools", written(left + "Tools: «tools | tojson»" + right))
 
     def _said(self) -> str:
-        if self.oddity == "trims content":
-            return "message.content | trim"
-        if self.oddity == "parts of content":
-            return (
-                "(message.content if message.content is string else message.content | map(attribute='text') | join(''))"
-            )
-        return "message.content"
+        return {"trims content": "message.content | trim", "parts of content": _JOINED}.get(
+            self.oddity, "message.content"
+        )
 
     def _message(self) -> str:
         frame = self.frame
@@ -142,35 +145,27 @@ class _Writer:
         ends = written(end)
         if self.calls.ends_with is not None:
             ends = _if("message.tool_calls", written(self.calls.ends_with), ends)
-        header = frame.answer[0]
+        header = written(frame.answer[0])
         if self.oddity == "header once":
-            header_text = _if("loop.first or messages[loop.index0 - 1].role != 'tool'", written(header))
-        else:
-            header_text = written(header)
-        return header_text + self._thinks() + self._says() + ends
+            header = _if("loop.first or messages[loop.index0 - 1].role != 'tool'", header)
+        return header + self._thinks() + self._says() + ends
 
     def _thinks(self) -> str:
         thoughts = self.thoughts
-        split = "{%- set said = message.content or '' -%}"
+        split = "{%- set said = message.content or '' -%}{%- set thought = message.reasoning_content or '' -%}"
         if thoughts.inline:
             closer = (thoughts.end or "</think>").strip()
             opener = (thoughts.start or "<think>").strip()
             split += (
-                "{%- set thought = message.reasoning_content or '' -%}"
                 "{%- if '" + closer + "' in said -%}"
                 "{%- set thought = said.split('" + closer + "')[0].split('" + opener + "')[-1].strip('\\n') -%}"
                 "{%- set said = said.split('" + closer + "')[-1].lstrip('\\n') -%}"
                 "{%- endif -%}"
             )
-        else:
-            split += "{%- set thought = message.reasoning_content or '' -%}"
         if self.oddity == "trims content":
             split += "{%- set said = said | trim -%}"
         if self.oddity == "parts of content":
-            split = split.replace(
-                "message.content or ''",
-                "(message.content if message.content is string else message.content | map(attribute='text') | join('')) or ''",
-            )
+            split = split.replace("message.content or ''", f"{_JOINED} or ''")
         split = split.replace("message.reasoning_content", _FIELDS.get(self.oddity, "message.reasoning_content"))
         if not thoughts.start and not thoughts.end:
             return split
@@ -185,9 +180,8 @@ class _Writer:
     def _says(self) -> str:
         calls = self.calls
         left, right = self.thoughts.says
-        said = _if("said", written(self.frame.space + left + "«said»" + right))
-        if self.oddity == "spaces after content":
-            said = _if("said", written(self.frame.space + left + "«said + '\\n'»" + right))
+        text = "«said + '\\n'»" if self.oddity == "spaces after content" else "«said»"
+        said = _if("said", written(self.frame.space + left + text + right))
         if self.oddity == "content or calls":
             return _if("message.tool_calls", self._calls(), said)
         between = calls.after_content
@@ -216,11 +210,7 @@ class _Writer:
             return ""  # If no header starts the answer, the prompt starts no part of it either.
         if thoughts.prefill_off:
             off = written(thoughts.prefill_off)
-            prefill = (
-                _if("enable_thinking is defined and not enable_thinking", off, prefill)
-                if prefill
-                else _if("enable_thinking is defined and not enable_thinking", off)
-            )
+            prefill = _if("enable_thinking is defined and not enable_thinking", off, prefill)
         asked = written(header) + prefill
         if self.oddity == "asks otherwise with tools":
             asked = _if("tools", written("<|use tools|>")) + asked

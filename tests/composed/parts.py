@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tables import CORPUS, case_rows
+from tables import CORPUS, named_rows
 
 Part = TypeVar("Part")
 JSON = "«f.arguments | tojson»"
@@ -71,21 +71,18 @@ class Calls:
     only_first: bool = False
 
 
-ROWS = case_rows(CORPUS / "parts.jsonl")
+PARTS = CORPUS / "parts.jsonl"
 
 
 def _parts(kind: str, made: Callable[..., Part]) -> dict[str, Part]:
     """Return the parts of one kind by name. The rows write pairs of texts as lists."""
     return {
-        row[kind]: made(
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items() if key != kind}
-        )
-        for row in ROWS
-        if kind in row
+        name: made(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+        for name, row in named_rows(PARTS, kind).items()
     }
 
 
 FRAMES = _parts("frame", Frame)
 THOUGHTS = _parts("thoughts", Thoughts)
 CALLS = _parts("calls", Calls)
-ODDITIES = [row["oddity"] for row in ROWS if "oddity" in row]
+ODDITIES = list(named_rows(PARTS, "oddity"))

@@ -12,8 +12,7 @@ from os.path import commonprefix
 from typing import Any
 
 import pytest
-from answers import all_template_paths, said_in, template_named
-from cut_outs import Said
+from answers import Said, all_template_paths, said_in
 from rendering_rows import template_of
 from tables import table
 from vendor import all_vendor_templates
@@ -47,15 +46,8 @@ def rendered(name: str, shape: Said) -> str | None:
 def after_question(name: str, messages: list[dict[str, Any]]) -> str | None:
     """Return the text that these messages add after a question; None if the template rejects them."""
     template, analysis = analysed(name)
-    tools = [
-        {
-            "type": "function",
-            "function": {"name": called, "description": "a tool", "parameters": {"type": "object", "properties": {}}},
-        }
-        for called in ("find_city", "get_time")
-    ]
     capabilities = analysis.capabilities
-    context = shape_context(tools if capabilities.supports_tools else None, capabilities, thinking=True)
+    context = shape_context(T["TOOLS"] if capabilities.supports_tools else None, capabilities, thinking=True)
     shaped = shape_messages([{"role": "user", "content": QUESTION}, *messages], capabilities)
     rendering = template.render(shaped, **({"eos_token": "<eos>"} | context))
     return None if rendering.error is not None else rendering.text.rpartition(QUESTION)[2]
@@ -126,27 +118,3 @@ def test_analysis_is_small_and_blind(name):
 
     assert other == analysed(name)[1]
     assert other.renderings <= 90
-
-
-@pytest.mark.few(20)
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_second_turn_renders(name):
-    """A question after a call, its result and an answer appears in the prompt, whatever the form of the messages."""
-    call = {
-        "id": "call_abcdefghijkl",
-        "type": "function",
-        "function": {"name": "find_city", "arguments": '{"city": "Paris"}'},
-    }
-    conversation = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Where?"},
-        {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "call_abcdefghijkl", "content": "there"},
-        {"role": "assistant", "content": "There.", "reasoning_content": "ha"},
-        {"role": "user", "content": QUESTION},
-    ]
-
-    prompt = template_named(name).prepare(conversation).prompt
-
-    assert QUESTION in prompt
-    assert "There." in prompt

@@ -5,13 +5,14 @@ The files are read without importing vLLM; `python3 scripts/run.py plugins` runs
 
 from __future__ import annotations
 
-import json
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from importing import module_at
 from splitting import fed
+from tables import table
 
 from unrender import ChatTemplate
 from unrender.verify import verify
@@ -24,19 +25,8 @@ if _VLLM is None or not _VLLM.submodule_search_locations:
     )
 FILES = sorted(Path(_VLLM.submodule_search_locations[0], "tokenizers").glob("deepseek_v*_encoding.py"))
 
-PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
-TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in ("get_weather", "now")]
 USER = {"role": "user", "content": "Rain?"}
-MADE = [("get_weather", {"city": 'Aix "en" <b> & Provence\n</p>', "days": 3}), ("now", {})]
-CALLS = [
-    {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    for at, (name, arguments) in enumerate(MADE)
-]
-ANSWERS = {
-    "reasoning": {"content": "No.", "reasoning_content": "It is dry.\nSo no."},
-    "calls": {"content": "", "tool_calls": CALLS},
-    "everything": {"content": "I'll look.", "reasoning_content": "Which city?", "tool_calls": CALLS},
-}
+T: Any = table("test_encoders")
 
 
 def test_there_are_encoders():
@@ -46,12 +36,7 @@ def test_there_are_encoders():
 
 @pytest.fixture(scope="module", params=FILES, ids=lambda file: file.stem)
 def encoder(request) -> Any:
-    spec = spec_from_file_location(request.param.stem, request.param)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +59,11 @@ def template(encoder, write):
     return ChatTemplate.from_renderer(write, bos_token=encoder.bos_token, eos_token=encoder.eos_token)
 
 
-@pytest.mark.parametrize("said", ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("said", T["ANSWERS"].values(), ids=T["ANSWERS"])
 def test_what_an_encoder_writes_is_read_back(said, template, write):
     """Reasoning, content, and calls with typed arguments are read back, whole and character by character."""
-    turn = template.prepare([USER], tools=TOOLS, thinking=True)
-    written = write([USER, {"role": "assistant", **said}], TOOLS, thinking=True)
+    turn = template.prepare([USER], tools=T["TOOLS"], thinking=True)
+    written = write([USER, {"role": "assistant", **said}], T["TOOLS"], thinking=True)
     assert written.startswith(turn.prompt)
     answer = written.removeprefix(turn.prompt)
     parser = turn.parser()
@@ -86,8 +71,8 @@ def test_what_an_encoder_writes_is_read_back(said, template, write):
 
     for message in (turn.parse(answer), parser.message):
         assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])
-        calls = [(call.name, call.arguments) for call in message.tool_calls]
-        assert calls == (MADE if "tool_calls" in said else [])
+        calls = [[call.name, call.arguments] for call in message.tool_calls]
+        assert calls == (T["MADE"] if "tool_calls" in said else [])
 
 
 def test_the_format_of_an_encoder_passes(template):

@@ -15,12 +15,20 @@ from itertools import permutations, product
 from typing import Any
 
 import pytest
-from answers import QUESTION, TOOL_SETS, all_template_paths, template_named, template_paths
-from cut_outs import ANSWERS, BEFORE
-from cut_outs import lost as unread
+from answers import (
+    ANSWERS,
+    BEFORE,
+    QUESTION,
+    TOOL_SETS,
+    all_template_paths,
+    own_words,
+    refused,
+    template_named,
+    template_paths,
+)
+from answers import lost as unread
 from kept_arguments import calls, lost, misread, mutated
 from lexing import confusions_of
-from own_words import own_words, refused
 from tables import table
 
 from unrender import ChatTemplate, Message, Parser, TemplateError, Turn
@@ -29,7 +37,8 @@ from unrender.parser.prompt_tail import read_prefill
 from unrender.training import assistant_mask
 
 each_template = pytest.mark.parametrize("name", all_template_paths())
-LOSSY: dict[str, Any] = table("test_every_template")["LOSSY"]
+T: Any = table("test_every_template")
+LOSSY: dict[str, Any] = T["LOSSY"]
 """Templates with answers that can't be read back: the shapes of these answers, and the reason."""
 
 
@@ -43,33 +52,24 @@ def test_what_a_template_writes_is_read_back(name):
     assert {label.partition(",")[0] for label in found} == {*expected}, found
 
 
-UNWRITTEN = {
-    "NVIDIA-Nemotron-Nano-v2": "the last answer is written as one to be continued, inside the reasoning that the prompt opens",
-    "call-words": "commas and brackets in a value that nothing closes: the grammar keeps them out",
-    "vllm-toolace": "the same",
-}
+UNWRITTEN: dict[str, str] = T["UNWRITTEN"]
 """Templates with renderings that the grammars don't accept, with the reason."""
 FEW = ["content", "calls", "no arguments", "all"]
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(40)
 @pytest.mark.engine
+@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.full)])
 @each_template
-def test_what_the_template_writes_first_is_accepted(name: str) -> None:
-    """Grammars accept a few shapes after a question; for templates that no package contains, all shapes."""
-    shapes = {shape: ANSWERS[shape] for shape in (FEW if name in template_paths() else ANSWERS)}
+def test_what_the_template_writes_is_accepted(name: str, everywhere: bool) -> None:
+    """Grammars accept a few shapes after a question; for templates that no package contains, all shapes.
 
-    found = refused(own_words(template_named(name), turns={"first": BEFORE["first"]}, shapes=shapes))
+    In the full run, they accept all shapes after all turns.
+    """
+    shapes = {shape: ANSWERS[shape] for shape in (FEW if name in template_paths() and not everywhere else ANSWERS)}
+    turns = BEFORE if everywhere else {"first": BEFORE["first"]}
 
-    assert bool(found) == (name in UNWRITTEN), found
-
-
-@pytest.mark.full
-@pytest.mark.engine
-@each_template
-def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
-    """Grammars accept all shapes after all turns."""
-    found = refused(own_words(template_named(name)))
+    found = refused(own_words(template_named(name), turns=turns, shapes=shapes))
 
     assert bool(found) == (name in UNWRITTEN), found
 
@@ -118,75 +118,40 @@ def calling(name: str) -> Turn | None:
     return turn if turn.format.tools.mode != "none" else None
 
 
-def history(message: Message) -> list[dict[str, Any]]:
+def history(message: Message) -> list[Any]:
     """Return the conversation with the answer and a result for each of its calls."""
-    results = [
-        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": "A result."}
-        for call in message.tool_calls
-    ]
-    return [*QUESTION, {**message.to_openai()}, *results]
+    return [*QUESTION, message.to_openai(), *(call.result("A result.") for call in message.tool_calls)]
 
 
-def check_next_prompt(name: str, seed: int) -> None:
-    turn = calling(name)
+@pytest.mark.few(80)
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=pytest.mark.full)], ids=str)
+@each_template
+def test_the_next_prompt_takes_the_ids_of_an_answer(name, seeds):
+    """Whatever id a grammar lets a model write, the next `prepare` renders it."""
+    turn, template = calling(name), template_named(name)
     if turn is None:
         pytest.skip("the template has no calls")
-    template = template_named(name)
-    text = turn.sample(seed)
-    message = turn.parse(text)
-    ids = [call.id for call in message.tool_calls]
+    for text in map(turn.sample, seeds):
+        message = turn.parse(text)
+        ids = [call.id for call in message.tool_calls]
 
-    following = template.prepare(history(message), tools=TOOL_SETS["three"])
-    taken = [id for id in ids if not template.capabilities.requires_short_id or re.fullmatch("[0-9A-Za-z]{9}", id)]
-    shown = taken if Slot.ID in turn.format.tools.function else []
+        following = template.prepare(history(message), tools=TOOL_SETS["three"])
+        taken = [id for id in ids if not template.capabilities.requires_short_id or re.fullmatch("[0-9A-Za-z]{9}", id)]
+        shown = taken if Slot.ID in turn.format.tools.function else []
 
-    assert ids, text
-    assert len(set(ids)) == len(ids), text
-    assert following.known_ids == tuple(ids)
-    assert [id for id in shown if id not in following.prompt] == [], text
-
-
-@pytest.mark.few(40)
-@each_template
-def test_the_next_prompt_takes_the_ids_of_an_answer(name):
-    """Whatever id a grammar lets a model write, the next `prepare` renders it."""
-    check_next_prompt(name, 0)
+        assert ids, text
+        assert len(set(ids)) == len(ids), text
+        assert following.known_ids == tuple(ids)
+        assert [id for id in shown if id not in following.prompt] == [], text
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(1, 20))
-@each_template
-def test_the_next_prompt_takes_the_ids_of_many_answers(name, seed):
-    """The next `prepare` renders the ids of many answers."""
-    check_next_prompt(name, seed)
-
-
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "look_up",
-        "description": "Look something up.",
-        "parameters": {"type": "object", "properties": {"word": {"type": "string", "description": "A word."}}},
-    },
-}
-CALL = {"id": "call00000", "type": "function", "function": {"name": "look_up", "arguments": '{"word": "zebra"}'}}
+TOOL: dict[str, Any] = T["TOOL"]
+RESULT: dict[str, Any] = T["RESULT"]
+SHORT: dict[str, dict[str, Any]] = T["SHORT"]
 
 
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
-
-
-def assistant(content: str = "", **fields: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": content, **fields}
-
-
-RESULT = {"role": "tool", "tool_call_id": "call00000", "name": "look_up", "content": "A result."}
-SHORT: dict[Any, dict[str, Any]] = {
-    "content": {"content": "It rains."},
-    "reasoning": {"content": "It rains.", "reasoning_content": "Weather."},
-    "call": {"content": "", "tool_calls": [CALL]},
-    "reasoning and call": {"content": "", "reasoning_content": "Weather.", "tool_calls": [CALL]},
-}
 
 
 def refusal(template: ChatTemplate, *answers: str) -> str:
@@ -194,7 +159,7 @@ def refusal(template: ChatTemplate, *answers: str) -> str:
     turns = []
     for number, answer in enumerate(answers):
         calls = [{**call, "id": f"call{number:05d}"} for call in SHORT[answer].get("tool_calls", ())]
-        turns.append(assistant(**{**SHORT[answer], **({"tool_calls": calls} if calls else {})}))
+        turns.append({"role": "assistant", **SHORT[answer], **({"tool_calls": calls} if calls else {})})
         turns.append({**RESULT, "tool_call_id": f"call{number:05d}"} if calls else user("And then?"))
     try:
         template.prepare([user("What now?"), *turns], tools=[TOOL])
@@ -223,37 +188,16 @@ BARE = {"type": "function", "function": {"name": "look_up"}}
 def test_a_mask_refuses_nothing_that_is_rendered(name: str) -> None:
     """A mask covers the model's answers and call but no result, even if the tool has no description."""
     template = template_named(name)
-    answers = [
-        user("One?"),
-        assistant("First."),
-        user("Two?"),
-        assistant(tool_calls=[CALL]),
-        RESULT,
-        assistant("Last."),
-    ]
     try:
-        template.prepare([*answers, user("Three?")], tools=[BARE])
+        template.prepare(T["MASKED"], tools=[BARE])
     except TemplateError as error:
         pytest.skip(f"the template refuses the conversation: {error}")
 
-    mask = assistant_mask(template, [*answers, user("Three?")], tools=[BARE])
+    mask = assistant_mask(template, T["MASKED"], tools=[BARE])
 
     first, call, last = (mask.text[part.start : part.end] for part in mask.written)
     assert ("First." in first, "zebra" in call, "Last." in last) == (True, "zebra" in mask.text, True)
     assert not any(word in said for said in (first, call, last) for word in ("A result.", "Two?", "Three?"))
-
-
-CALLED = [user("One?"), assistant(tool_calls=[CALL]), RESULT]
-CONVERSATIONS = {
-    "one turn": [user("One?")],
-    "two turns": [user("One?"), assistant("First."), user("Two?")],
-    "two turns with reasoning": [user("One?"), assistant("First.", reasoning_content="Thought."), user("Two?")],
-    "three turns": [user("One?"), assistant("First."), user("Two?"), assistant("Second."), user("Three?")],
-    "after a tool": CALLED,
-    "after a reasoned call": [user("One?"), assistant(tool_calls=[CALL], reasoning_content="Thought."), RESULT],
-    "after a call with content": [user("One?"), assistant("First.", tool_calls=[CALL]), RESULT],
-    "a question after a tool": [*CALLED, assistant("First."), user("Two?")],
-}
 
 
 def asked(template: ChatTemplate, conversation: list[dict[str, Any]]) -> Iterator[tuple[Turn, list[Any] | None]]:
@@ -274,7 +218,7 @@ def read(parser: Parser) -> Message:
 def test_nothing_of_an_earlier_turn_reaches_the_answer(name):
     """An empty answer contains only text from the generation prompt, whether the prefill is given or detected."""
     template = template_named(name)
-    for label, conversation in CONVERSATIONS.items():
+    for label, conversation in T["CONVERSATIONS"].items():
         for turn, tools in asked(template, conversation):
             known = read(turn.parser())
             searched = read(template.prepare_rendered(turn.prompt, tools=tools).parser())

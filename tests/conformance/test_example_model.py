@@ -8,25 +8,11 @@ from typing import Any
 
 import pytest
 from engines import installed
+from tables import table
 
 pytestmark = pytest.mark.engine
 
-NUMBER = {"type": "integer"}
-SCHEMA = {
-    "type": "object",
-    "properties": {"a": NUMBER, "b": NUMBER},
-    "required": ["a", "b"],
-    "additionalProperties": False,
-}
-REQUEST: Any = {
-    "model": "any",
-    "messages": [{"role": "user", "content": "What is 12 times 34?"}],
-    "tools": [{"type": "function", "function": {"name": "multiply", "parameters": SCHEMA}}],
-    "tool_choice": "required",
-    "parallel_tool_calls": False,
-    "temperature": 0,
-    "max_tokens": 100,
-}
+REQUEST: Any = table("test_example_model")["REQUEST"]
 
 
 @pytest.fixture

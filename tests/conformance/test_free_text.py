@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from answers import QUESTION, all_template_paths, template_named, written
+from answers import QUESTION, Said, all_template_paths, template_named, written
 from splitting import fed, splits
+from tables import table
 
 from unrender import ChatTemplate, Turn
 from unrender.format import Format
@@ -41,7 +43,7 @@ def planted(words: str) -> Iterator[str]:
 def check(template: ChatTemplate, turn: Turn, texts: list[str], *, thinking: bool) -> None:
     altered = {}
     for text in texts:
-        answer = written(template, turn, {"content": text}, enable_thinking=thinking)
+        answer = written(template, turn, Said(text), thinking=thinking)
         if answer is None:
             continue
         found = turn.parse(answer).content
@@ -54,10 +56,6 @@ def check(template: ChatTemplate, turn: Turn, texts: list[str], *, thinking: boo
     assert altered == {}
 
 
-def every_text(format: Format) -> list[str]:
-    return [text for words in words_of(format) for text in planted(words)]
-
-
 @pytest.mark.few(60)
 @pytest.mark.parametrize("name", all_template_paths())
 def test_words_of_a_format_in_content_come_back(name):
@@ -65,25 +63,11 @@ def test_words_of_a_format_in_content_come_back(name):
     template = template_named(name)
     for thinking in (True, False):
         turn = template.prepare(QUESTION, enable_thinking=thinking)
-        check(template, turn, every_text(turn.format), thinking=thinking)
+        texts = [text for words in words_of(turn.format) for text in planted(words)]
+        check(template, turn, texts, thinking=thinking)
 
 
-HEADERS = (
-    ("USER: ", "Answer: "),
-    ("User:", "Bot:"),
-    ("### Instruction:\n", "### Response:\n"),
-    ("[User]\n", "[Bot]\n"),
-    ("(human) ", "(Agent Smith, helper) "),
-    ("**You**\n", "**The assistant says**\n"),
-    ("Q. ", "A. "),
-    ("🙂 ", "🤖 "),
-    ("user\n", "assistant\n"),
-    ("Human - ", "AI - "),
-    ("{you}: ", "{me}: "),
-    ("== user ==\n", "== assistant ==\n"),
-    ("", ""),
-)
-ENDS = ("</s>\n", "\n", "\n\n", "<|end|>\n", "\nEND\n", " ###\n", " [end]\n", "\n---\n", "")
+T: Any = table("test_free_text")
 
 
 def source(headers: tuple[str, str], end: str, *, prompted: str, thinks: bool) -> str:
@@ -100,7 +84,7 @@ def source(headers: tuple[str, str], end: str, *, prompted: str, thinks: bool) -
 
 ODD = [
     (headers, end, prompted, thinks)
-    for headers, end, thinks in itertools.product(HEADERS, ENDS, (False, True))
+    for headers, end, thinks in itertools.product(T["HEADERS"], T["ENDS"], (False, True))
     for prompted in dict.fromkeys((headers[1], headers[1].rstrip(), ""))
 ]
 

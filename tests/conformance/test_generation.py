@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths
 from engines import END_TOKEN, installed, lark_matcher
+from tables import table
 
 from unrender import Malformed
 
@@ -48,15 +49,8 @@ def generate(grammar: str) -> str:
     torch = importlib.import_module("torch")
     transformers = importlib.import_module("transformers")
     torch.manual_seed(3)
-    config = transformers.GPT2Config(
-        vocab_size=END_TOKEN + 1,
-        n_layer=1,
-        n_head=2,
-        n_embd=16,
-        n_positions=LENGTH,
-        bos_token_id=END_TOKEN,
-        eos_token_id=END_TOKEN,
-    )
+    ends = {"vocab_size": END_TOKEN + 1, "bos_token_id": END_TOKEN, "eos_token_id": END_TOKEN}
+    config = transformers.GPT2Config(n_positions=LENGTH, **ends, **table("test_generation")["MODEL"])
     model = transformers.GPT2LMHeadModel(config).eval()
     matcher = lark_matcher(grammar)
     said = [ord("\n")]

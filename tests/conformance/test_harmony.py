@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from cases import cases
 from splitting import fed
+from tables import table
 
 from unrender import ChatTemplate, Turn
 from unrender.verify import verify
@@ -97,8 +98,12 @@ class Said:
 
 def read_by_library(text: str) -> Said:
     """Return the library's reading of a whole answer."""
+    return said_in(ENCODING.parse_messages_from_completion_tokens(tokens_of(text), ASSISTANT))
+
+
+def said_in(messages: Iterable[Any]) -> Said:
     said = Said()
-    for message in ENCODING.parse_messages_from_completion_tokens(tokens_of(text), ASSISTANT):
+    for message in messages:
         _add(said, message.channel, message.recipient, "".join(part.text for part in message.content))
     return said
 
@@ -124,39 +129,15 @@ def read(turn: Turn, pieces: Sequence[str]) -> Said:
     return Said(message.reasoning, message.content, [(call.name, call.arguments_json) for call in message.tool_calls])
 
 
-HEAD = "<|end|><|start|>assistant"
-REASONED = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
-FINAL, PREAMBLE = "<|channel|>final<|message|>", "<|channel|>commentary<|message|>"
-ARGUMENTS = '{"city": "Zürich \\"x\\" \\\\ \\n <|end| |> </s> 😀"}'
-HEADERS = (
-    " to=functions.{}<|channel|>commentary <|constrain|>json<|message|>",
-    " to=functions.{}<|channel|>commentary json<|message|>",
-    " to=functions.{}<|channel|>analysis<|message|>",
-    "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>",
-    "<|channel|>commentary to=functions.{}<|constrain|>json<|message|>",
-    "<|channel|>commentary to=functions.{}<|message|>",
-    "<|channel|>analysis to=functions.{} code<|message|>",
-)
+T: Any = table("test_harmony")
+HEADERS: list[str] = T["HEADERS"]
 """Orders and content types of headers that the library's decoder accepts for a call."""
-ANSWERS = {
-    "final": FINAL + "Yes.<|return|>",
-    "empty": FINAL + "<|return|>",
-    "reasoning": REASONED + FINAL + "Yes.<|return|>",
-    "reasoning in two messages": REASONED + REASONED + FINAL + "Yes.<|return|>",
-    "whitespace": REASONED.replace("Hm.", "  Hm.\n\n") + FINAL + "\n Yes. \n<|return|>",
-    "special characters": FINAL + "a <b> & {x} é 😀 \n\n <|start| |> to=functions.now</think>\n<|return|>",
-    "constrained": "<|channel|>final <|constrain|>json<|message|>" + '{"a": [1]}<|return|>',
-    "preamble": PREAMBLE + "First." + HEAD + FINAL + "Then.<|return|>",
-    "preamble and call": REASONED + PREAMBLE + "I'll look." + HEAD + HEADERS[0].format("now") + "{}<|call|>",
-    "cut off in reasoning": "<|channel|>analysis<|message|>Hm",
-    "cut off in content": REASONED + FINAL + "Ye",
-    "two calls": f"{HEADERS[0].format('get_weather')}{ARGUMENTS}<|call|><|start|>assistant{HEADERS[0].format('now')}{{}}<|call|>",
-    "call, then content": HEADERS[0].format("now") + "{}<|call|><|start|>assistant" + FINAL + "x<|return|>",
-} | {
-    f"{start}{header}": start + header.format("get_weather") + ARGUMENTS + "<|call|>"
-    for start in ("", REASONED)
+ANSWERS: dict[str, str] = T["ANSWERS"] | {
+    f"{start}{header}": start + header.format("get_weather") + T["ARGUMENTS"] + "<|call|>"
+    for start in ("", T["REASONED"])
     for header in HEADERS
 }
+CONVERSATIONS: dict[str, Any] = T["CONVERSATIONS"]
 
 
 @pytest.fixture(scope="module")
@@ -175,19 +156,8 @@ def test_an_answer_is_read_as_its_library_reads_it(answer, turn):
     expected = read_by_library(answer)
 
     assert read(turn, [answer]) == expected
-    assert read(turn, list(pieces_of(answer))) == expected
+    assert read(turn, [piece for _, piece in by_token(answer)]) == expected
     assert read(turn, list(answer)) == expected
-
-
-def pieces_of(text: str) -> Iterator[str]:
-    """Yield the text of each token, joining tokens that share a character."""
-    waiting: list[int] = []
-    for token in tokens_of(text):
-        waiting.append(token)
-        piece = ENCODING.decode(waiting)
-        if "\ufffd" not in piece:
-            waiting.clear()
-            yield piece
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
@@ -207,9 +177,7 @@ def test_a_stream_never_says_what_the_library_does_not(answer, turn):
 
 
 def said_so_far(decoder: Any) -> Said:
-    said = Said()
-    for message in decoder.messages:
-        _add(said, message.channel, message.recipient, "".join(part.text for part in message.content))
+    said = said_in(decoder.messages)
     _add(said, decoder.current_channel, decoder.current_recipient, decoder.current_content)
     return said
 
@@ -222,18 +190,6 @@ def by_token(text: str) -> Iterator[tuple[int, str]]:
         whole = ENCODING.decode(tokens[:at]).rstrip("\ufffd")
         yield token, whole[done:]
         done = len(whole)
-
-
-CONVERSATIONS = {
-    "content": {"content": "No [rain]."},
-    "reasoning": {"content": "No.", "reasoning_content": "It is dry.\nSo no."},
-    "a call": {"content": "", "tool_calls": [("get_weather", {"city": 'Aix "en" Provence\n'})]},
-    "everything": {
-        "content": "I'll look.",
-        "reasoning_content": "Which city?",
-        "tool_calls": [("get_weather", {"city": "Aix"}), ("now", {})],
-    },
-}
 
 
 @pytest.mark.parametrize("said", CONVERSATIONS.values(), ids=CONVERSATIONS)
@@ -252,7 +208,7 @@ def test_what_the_library_writes_is_read_back(said, effort, template):
     assert written.startswith(turn.prompt)
     message = turn.parse(written.removeprefix(turn.prompt))
     assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])
-    assert [(call.name, call.arguments) for call in message.tool_calls] == said.get("tool_calls", [])
+    assert [[call.name, call.arguments] for call in message.tool_calls] == said.get("tool_calls", [])
 
 
 @cases

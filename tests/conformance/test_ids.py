@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from cases import cases
 
 from unrender import ChatTemplate
 
@@ -12,7 +12,6 @@ TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type":
 QUESTION = [{"role": "user", "content": "What time is it?"}]
 WITH_ID = "<call>{{ c.function.name }}<id>{{ c.id }}<args>{{ c.function.arguments | tojson }}</call>"
 WITHOUT = "<call>{{ c.function.name }}<args>{{ c.function.arguments | tojson }}</call>"
-NO_NUMBER = "c.id | int(-1) == -1"
 
 
 def template(call: str, *, calls: str = "false", results: str = "false", complaint: str) -> ChatTemplate:
@@ -28,30 +27,10 @@ def template(call: str, *, calls: str = "false", results: str = "false", complai
     )
 
 
-DEMANDS = {
-    "named": (WITH_ID, {"calls": "c.id | length != 12", "complaint": "ids must have 12 characters"}, "[0-9a-zA-Z]{12}"),
-    "as long as a counted name": (
-        WITH_ID,
-        {"calls": "c.id | length != 24", "complaint": "tool call IDs have length 24!"},
-        "[0-9a-zA-Z]{24}",
-    ),
-    "not named": (WITH_ID, {"calls": "c.id|length != 16", "complaint": "a wrong tool_call_id"}, "[0-9a-zA-Z]{16}"),
-    "at most": (WITH_ID, {"calls": "c.id | length > 8", "complaint": "ids of at most 8"}, "[0-9a-zA-Z]{8}"),
-    "digits": (WITH_ID, {"calls": f"c.id | length != 6 or {NO_NUMBER}", "complaint": "ids: 6 digits"}, "[0-9]{6}"),
-    "nine digits": (WITH_ID, {"calls": f"c.id|length != 9 or {NO_NUMBER}", "complaint": "id: 9 digits"}, "[0-9]{9}"),
-    "of results": (
-        WITHOUT,
-        {"results": "m.tool_call_id | length != 10", "complaint": "ids have 10 letters"},
-        "[0-9a-zA-Z]{10}",
-    ),
-}
-
-
-@pytest.mark.parametrize("demand", DEMANDS)
-def test_ids_are_as_a_template_demands(demand):
+@cases
+def test_ids_are_as_a_template_demands(why, call, texts, form):
     """The call is parsed, generated ids meet the requirement, and an id of another system is converted."""
-    call, texts, form = DEMANDS[demand]
-    chat = template(call, **texts)
+    chat = template({"WITH_ID": WITH_ID, "WITHOUT": WITHOUT}[call], **texts)
     turn = chat.prepare(QUESTION, tools=TOOLS, tool_choice="required", parallel_tool_calls=False)
     message = turn.parse(turn.sample(seed=1))
 

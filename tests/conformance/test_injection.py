@@ -6,12 +6,13 @@ Rules: templates are chosen by their capabilities, never by name; the vendors' a
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 from answers import PLAIN, all_template_paths, said_in, template_named
 from engines import installed, lark_reader
-from splitting import fed_only, splits
+from properties.invariants import check
 
 from unrender import Message, Turn
 from unrender.analysis import Capabilities
@@ -46,25 +47,13 @@ def answer(turn: Turn, capabilities: Capabilities) -> str:
 
 def read(turn: Turn, text: str) -> Message:
     """Read the answer at several chunkings, which all give the same message."""
-    first, *others = [_parsed(turn, chunks) for chunks in splits(text)]
-    assert [other for other in others if other != first] == []
-    return first
+    return check(partial(turn.parser, ids=numbered_id), text)
 
 
-def _parsed(turn: Turn, chunks: list[str]) -> Message:
-    parser = turn.parser(ids=numbered_id)
-    fed_only(parser, chunks)
-    parser.finish()
-    return parser.message
-
-
-def continued(message: Message) -> list[dict[str, Any]]:
+def continued(message: Message) -> list[Any]:
     """Return the conversation with results for the calls."""
-    results = [
-        {"role": "tool", "tool_call_id": call.id, "content": f"sunny, call {i}"}
-        for i, call in enumerate(message.tool_calls)
-    ]
-    return [*QUESTION, {**message.to_openai()}, *results]
+    results = [call.result(f"sunny, call {i}") for i, call in enumerate(message.tool_calls)]
+    return [*QUESTION, message.to_openai(), *results]
 
 
 def check_loop(name: str, tool_format: str) -> None:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from splitting import fed_only
+from tables import CORPUS, case_rows
 from vendor import ROOT, all_vendor_templates
 
 from unrender import ChatTemplate
 from unrender.explain import explain
 
-ROWS = [json.loads(line) for line in (ROOT / "tests" / "corpus" / "issues.jsonl").read_text("utf-8").splitlines()]
+ROWS = case_rows(CORPUS / "issues.jsonl")
 PAGE = ROOT / "docs" / "explanation" / "why.md"
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['issue']}: {row['why']}")
 
@@ -34,18 +36,12 @@ def path(template: str) -> Path:
 
 def offered(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a row's tools."""
-    return [
-        {
-            "name": name,
-            "description": "",
-            "parameters": {
-                "type": "object",
-                "properties": {argument: {"type": kind} for argument, kind in arguments.items()},
-                "required": row.get("required", []),
-            },
-        }
-        for name, arguments in row["tools"].items()
-    ]
+    found = []
+    for name, arguments in row["tools"].items():
+        properties = {argument: {"type": kind} for argument, kind in arguments.items()}
+        schema = {"type": "object", "properties": properties, "required": row.get("required", [])}
+        found.append({"name": name, "description": "", "parameters": schema})
+    return found
 
 
 @pytest.mark.few(12)
@@ -58,8 +54,7 @@ def test_it_is_read_as_it_was_meant(row):
 
     for chunks in ([row["text"]], row["text"]):
         parser = turn.parser()
-        for chunk in chunks:
-            parser.feed(chunk)
+        fed_only(parser, chunks)
         parser.finish(row.get("finish", "stop"))
         message = parser.message
         assert (message.content, message.reasoning) == (row.get("content", ""), row.get("reasoning", ""))

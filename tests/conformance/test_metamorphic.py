@@ -148,7 +148,12 @@ def words_of(value: Any) -> list[str]:
     return WORD.findall(value) if isinstance(value, str) else []
 
 
-def check_renamed_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.few(8)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.full if name in OWN else ()) for name in sorted(PATHS)]
+)
+def test_renamed_words_rename_the_format(name, monkeypatch):
+    """The analysis knows no names of markers, fields or roles. Only the full run checks our own templates."""
     monkeypatch.setattr(import_module("unrender.analysis.derivation"), "complete", lambda format, source: format)
     source = PATHS[name].read_text(encoding="utf-8")
     format = derived(Template(source)).to_dict()
@@ -157,17 +162,3 @@ def check_renamed_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words = {word: cased(made_up(number), word) for word, number in zip(old, numbers, strict=True)}
 
     assert derived(Renamed(source, words)).to_dict() == renamed_data(format, words)
-
-
-@pytest.mark.few(8)
-@pytest.mark.parametrize("name", sorted(PATHS.keys() - OWN.keys()))
-def test_renamed_words_rename_the_format(name, monkeypatch):
-    """The analysis knows no names of markers, fields or roles."""
-    check_renamed_output(name, monkeypatch)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", OWN)
-def test_renamed_words_rename_the_format_of_our_own(name, monkeypatch):
-    """Renaming words in our own templates renames the Format."""
-    check_renamed_output(name, monkeypatch)

@@ -10,23 +10,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from composed.composition import drawn, template
+from answers import all_template_paths, template_named
+from composed.composition import drawn_sources
 from next_turn_cases import AGAIN, TOOLS, USER
 from next_turns import Judge
-from vendor import all_vendor_templates
 
 from unrender import ChatTemplate
 
-OWN = Path(__file__).parent.parent / "templates"
 FEW, MANY = 24, 400
 SAMPLE, MOST_REFUSED = 30, 0.002
 FAULTS = ("wrong", "pieces", "accepted", "raised")
 
 
-def sources() -> dict[str, str | Path]:
-    """Return templates by name: our own, the vendors' if available, and composed ones."""
-    own = {path.stem: path for path in sorted(OWN.glob("*.jinja"))}
-    return {**own, **all_vendor_templates(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW)}}
+SOURCES: dict[str, str | Path] = {**all_template_paths(), **drawn_sources(range(FEW))}
+"""Templates by name: our own, the vendors' if available, and composed ones."""
 
 
 def judged(source: str | Path, every: int) -> tuple[Counter[str], list[str]]:
@@ -39,10 +36,10 @@ def judged(source: str | Path, every: int) -> tuple[Counter[str], list[str]]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.few(4)
-@pytest.mark.parametrize("name", sorted(sources()))
+@pytest.mark.parametrize("name", sorted(SOURCES))
 def test_prompts_grow_by_what_the_template_writes(name):
     """For a sample of answers and conversations, the prompt is extended as the template writes it."""
-    _, wrong = judged(sources()[name], SAMPLE)
+    _, wrong = judged(SOURCES[name], SAMPLE)
 
     assert wrong[:3] == []
 
@@ -51,8 +48,7 @@ def test_prompts_grow_by_what_the_template_writes(name):
 @pytest.mark.parametrize("closer", ["", "</answer>", "</answer><|end|>"])
 def test_what_closes_content_is_written_once_behind_described_calls(closer):
     """Calls of injected tools are content, so the answer may already contain the end of content. It's written once."""
-    chat = ChatTemplate.from_file(OWN / "answer-wrapped.jinja")
-    turn = chat.prepare([USER], tools=TOOLS)
+    turn = template_named("answer-wrapped").prepare([USER], tools=TOOLS)
     call = '<tool_call>\n{"name": "get_time", "arguments": {"zone": "CET"}}\n</tool_call>'
     answer = f"<think></think><answer>{call}{closer}"
 
@@ -66,7 +62,7 @@ def test_what_closes_content_is_written_once_behind_described_calls(closer):
 @pytest.mark.filterwarnings("ignore")
 def test_all_prompts_grow_and_few_are_refused():
     """All answers after all conversations of many templates extend the prompt, and few are refused."""
-    many = {**sources(), **{f"composed {seed}": template(drawn(seed)) for seed in range(FEW, MANY)}}
+    many = {**SOURCES, **drawn_sources(range(FEW, MANY))}
     found = {name: judged(source, 1) for name, source in many.items()}
     counts = sum((count for count, _ in found.values()), Counter[str]())
 
@@ -77,7 +73,7 @@ def test_all_prompts_grow_and_few_are_refused():
 @pytest.mark.filterwarnings("ignore")
 def test_results_stay_under_their_calls_in_later_turns():
     """If the whole conversation is rendered again, a client's own result ids match the calls they answer."""
-    text = template(drawn(327))
+    (text,) = drawn_sources([327]).values()
     chained = [*Judge(ChatTemplate.from_string(text, bos_token="<s>", eos_token="</s>"), text).chained()]
 
     assert len(chained) > 5

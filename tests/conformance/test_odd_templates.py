@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from cases import cases
+from answers import TOOLS, lost
+from cases import case_rows, cases
 from composed.composition import composed
-from composed.parts import FRAMES, JSON, NAME, THOUGHTS, Calls, Thoughts
-from cut_outs import TOOLS, lost
+from composed.parts import FRAMES, JSON, NAME, Calls, Thoughts
 from lexing import remainder_of
-from recipes import ANALYSIS, rows_of
+from recipes import ANALYSIS
 from splitting import fed
 
 from unrender import ChatTemplate
@@ -22,9 +22,9 @@ from unrender.errors import FormatWarning
 from unrender.format import ToolMode
 from unrender.verify import Verdict, verify
 
-ROWS = rows_of(ANALYSIS.with_name("odd.jsonl"))
+ROWS = case_rows(ANALYSIS.with_name("odd.jsonl"))
 ODD = {row["why"]: row["template"] for row in ROWS}
-CHATML, TIGHT = FRAMES["chatml"], THOUGHTS["tight"]
+CHATML = FRAMES["chatml"]
 SHOWN = (
     "{%- for m in messages -%}{%- if loop.first and tools -%}<|tools|>{{ tools | tojson }}{%- endif -%}"
     "<|{{ m.role }}|>{{ m.content or '' }}CALLS<|end|>{%- endfor -%}{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
@@ -121,16 +121,6 @@ def test_what_is_misread_is_warned_of(why, template, shape):
         _ = ChatTemplate.from_string(template).format
 
 
-@pytest.mark.parametrize(("start", "end"), [("", ""), ("[", "]")])
-def test_a_fence_in_content_is_no_empty_call(start, end):
-    """If only fences surround a call, a code block and a bracket stay in content."""
-    calls = Calls(start=start, end=end, call="```tool\n«f | tojson»\n```", separator=", ")
-    turn = ChatTemplate.from_string(composed(CHATML, TIGHT, calls)).prepare(HELLO, tools=TOOLS)
-
-    for text in ("So [y].", "```tool\nold\n``` was it", "[] and ```"):
-        assert turn.parse(text).content == text
-
-
 def test_a_prompt_without_its_words_begins_no_reasoning():
     """If thinking is off, and only text in the prompt starts reasoning, grammar and parser allow content alone."""
     source = (
@@ -150,31 +140,19 @@ def test_a_prompt_without_its_words_begins_no_reasoning():
 
 
 @cases
-def test_no_value_swallows_a_call(why, template, text, arguments):
-    """A value never includes the next call.
+def test_an_answer_is_read(why, template, text, content, calls):
+    """An answer in an odd syntax has the expected content and calls, whole and by character.
 
-    The model may write separators that the template drops. A quotation mark ends a value if the call continues.
+    A value never includes the next call, a quotation mark ends a value if the call continues, and the model may write
+    separators that the template drops. A tool's name with JSON that doesn't fit the tool is text. A marker that the
+    history misspells is read as the token from training, too.
     """
     turn = ChatTemplate.from_string(template).prepare(HELLO, tools=TOOLS)
     for chunks in ([text], list(text)):
         parser = turn.parser()
         fed(parser, chunks)
-        assert [json.loads(call.arguments_json) for call in parser.message.tool_calls] == arguments
-
-
-NAMED = SHOWN.replace(
-    "CALLS",
-    "{%- for call in m.tool_calls or [] -%}{{ call.function.name }}\n{{ call.function.arguments | tojson }}{%- endfor -%}",
-)
-
-
-@cases
-def test_a_call_that_nothing_marks_obeys_the_schema(text, calls):
-    """A tool's name with JSON that doesn't fit the tool is text, and an event reports it."""
-    message = ChatTemplate.from_string(NAMED).prepare(HELLO, tools=TOOLS).parse(text)
-
-    assert len(message.tool_calls) == calls
-    assert message.content == ("" if calls else text)
+        found = [[call.name, json.loads(call.arguments_json)] for call in parser.message.tool_calls]
+        assert (parser.message.content, found) == (content, calls)
 
 
 PROMPTED = (
@@ -202,19 +180,3 @@ def test_calls_are_as_in_the_prompts_own_example(example, answer):
 def test_a_prompt_that_shows_no_single_example(example):
     """Without an example in the prompt, there is no call syntax."""
     assert ChatTemplate.from_string(PROMPTED.replace("EXAMPLE", example)).format.tools.mode is ToolMode.NONE
-
-
-@pytest.mark.parametrize("marker", ["<｜call>｜>", "<|call||>"])
-def test_a_marker_with_a_typing_error_is_read_without_it(marker):
-    """The history shows a misspelled marker, but the model writes the token from training. Both are calls."""
-    call = "{%- for call in m.tool_calls or [] -%}" + marker + "{{ call.function | tojson }}<end_call>{%- endfor -%}"
-    template = ChatTemplate.from_string(
-        "{%- for m in messages -%}<{{ m.role }}>{{ m.content }}" + call + "<end>{%- endfor -%}"
-        "{%- if add_generation_prompt -%}<assistant>{%- endif -%}"
-    )
-    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=TOOLS)
-    name = TOOLS[0]["function"]["name"]
-
-    for text in (marker, marker[:-3] + marker[1] + ">"):
-        message = turn.parse(f'Yes.{text}{{"name": "{name}", "arguments": {{}}}}<end_call><end>')
-        assert (message.content, [call.name for call in message.tool_calls]) == ("Yes.", [name])

@@ -20,6 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 from answers import (
+    DIALECTS,
     MESSAGES,
     PARAMETERS,
     QUESTION,
@@ -32,7 +33,7 @@ from answers import (
 from engines import END_TOKEN, Accepts, converted_reader, installed, lark_matcher
 from lexing import remainder_of
 from meaning import differences
-from own_words import DIALECTS
+from tables import table
 
 from unrender import Malformed, Message, TemplateError, Turn
 from unrender.errors import SchemaWarning
@@ -40,16 +41,8 @@ from unrender.parser.prompt_tail import read_prefill
 
 pytestmark = pytest.mark.engine
 
-NAMED = {"type": "function", "function": {"name": "get_weather"}}
-REQUESTS: dict[str, dict[str, Any]] = {
-    "no tools": {"tools": "none"},
-    "one tool": {"tools": "one"},
-    "three tools": {"tools": "three"},
-    "one at a time": {"tools": "three", "parallel_tool_calls": False},
-    "no call": {"tools": "three", "tool_choice": "none"},
-    "some call": {"tools": "three", "tool_choice": "required"},
-    "this call": {"tools": "three", "tool_choice": NAMED, "parallel_tool_calls": False},
-}
+T: Any = table("test_one_grammar")
+REQUESTS: dict[str, dict[str, Any]] = T["REQUESTS"]
 VALIDATORS = {name: jsonschema.Draft202012Validator(schema) for name, schema in PARAMETERS.items()}
 UNWRITTEN = {
     # The last answer is written as one to be continued, inside reasoning that the prompt starts.
@@ -134,10 +127,9 @@ def renderings(asked: Subject) -> dict[str, str]:
     request = asked.turn.request
     allowed = {tool.name for tool in request.tools or ()} if request._calls_allowed else set()
     found = {}
-    for kind, message in MESSAGES.items():
-        called = {call["function"]["name"] for call in message.get("tool_calls", [])}
-        if called <= allowed and (asked.name, kind) not in UNWRITTEN:
-            found[kind] = written(template_named(asked.name), asked.turn, message, enable_thinking=asked.thinking)
+    for kind, said in MESSAGES.items():
+        if {name for name, _ in said.calls} <= allowed and (asked.name, kind) not in UNWRITTEN:
+            found[kind] = written(template_named(asked.name), asked.turn, said, thinking=asked.thinking)
     return {kind: text for kind, text in found.items() if text is not None}
 
 
@@ -184,17 +176,6 @@ def test_triggers_fire_where_a_call_begins(name):
         assert [kind for kind, at in positions.items() if at is not None and not accepts(texts[kind][at:])] == []
 
 
-def check_samples(asked: Iterable[Subject], seeds: range) -> None:
-    for found, seed in itertools.product(asked, seeds):
-        if not can_call(found.turn):
-            pytest.skip("the template writes no calls")
-        drawn = found.draw(seed)
-        message = read_as_accepted(found, drawn.text, f"seed {seed}")
-        differing = differences(found.turn.format, drawn, message, found.turn.parser().message)
-        assert differing == [], f"seed {seed}: {drawn.text!r}"
-        check_calls(found.turn, message)
-
-
 def read_as_accepted(found: Subject, text: str, label: str) -> Message:
     """Return the message of an answer that every dialect accepts and that has no malformed part."""
     message, malformed = read(found.turn, text)
@@ -225,27 +206,28 @@ def can_call(turn: Turn) -> bool:
     return turn.format.tools.mode != "none" or not turn.request._calls_allowed
 
 
-@pytest.mark.few(32)
+def sized(few: int, most: int) -> pytest.MarkDecorator:
+    """Return a parameter `count`, the number of texts for each subject in CI and in the full run."""
+    return pytest.mark.parametrize("count", [few, pytest.param(most, marks=pytest.mark.full)])
+
+
+@pytest.mark.few(64)
+@sized(2, 200)
 @subjects(REQUESTS)
-def test_samples_are_read_as_they_were_meant(subjects_of):
+def test_samples_are_read_as_they_were_meant(subjects_of, count):
     """Random answers are accepted by every dialect, parsed without a malformed part, and call as the request allows."""
-    check_samples(subjects_of, range(2))
+    for found, seed in itertools.product(subjects_of, range(count)):
+        if not can_call(found.turn):
+            pytest.skip("the template writes no calls")
+        drawn = found.draw(seed)
+        message = read_as_accepted(found, drawn.text, f"seed {seed}")
+        differing = differences(found.turn.format, drawn, message, found.turn.parser().message)
+        assert differing == [], f"seed {seed}: {drawn.text!r}"
+        check_calls(found.turn, message)
 
 
-@pytest.mark.full
-@subjects(REQUESTS)
-def test_many_samples_are_read_as_they_were_meant(subjects_of):
-    """Two hundred random answers to each request are accepted and parsed as intended."""
-    check_samples(subjects_of, range(200))
-
-
-SCHEMA = {
-    "type": "object",
-    "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "string"}}},
-    "required": ["a"],
-}
-VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
+VALIDATOR = jsonschema.Draft202012Validator(T["SCHEMA"])
+RESPONSE = {"type": "json_schema", "json_schema": {"schema": T["SCHEMA"]}}
 
 
 @pytest.mark.few(20)
@@ -291,34 +273,21 @@ def begins_at_trigger(turn: Turn, text: str) -> bool:
     return bool(turn.constraint("llama.cpp").triggers) and text.startswith(turn.format.tools.openers[0].strip())
 
 
-def check_mutants(asked: Subject, count: int) -> None:
-    draw = random.Random(f"{asked.name} {asked.thinking}")
-    differing = []
-    for text in renderings(asked).values():
-        for mutant in mutants(text, draw, count):
+@pytest.mark.few(120)
+@BOTH_ENGINES
+@sized(12, 100)
+@subjects(REQUESTS)
+def test_the_dialects_agree_on_damaged_answers(subjects_of, count):
+    """The dialects reject the same damaged answers."""
+    for asked in subjects_of:
+        draw = random.Random(f"{asked.name} {asked.thinking}")
+        differing = []
+        for mutant in (mutant for text in renderings(asked).values() for mutant in mutants(text, draw, count)):
             verdicts = {dialect: accepts(mutant) for dialect, accepts in asked.readers.items()}
             if len(set(verdicts.values())) > 1 and not begins_at_trigger(asked.turn, mutant):
                 differing.append((mutant, verdicts))
 
-    assert differing == []
-
-
-@pytest.mark.few(60)
-@BOTH_ENGINES
-@subjects(["one at a time"])
-def test_the_dialects_agree_on_damaged_answers(subjects_of):
-    """The dialects reject the same damaged answers."""
-    for found in subjects_of:
-        check_mutants(found, 12)
-
-
-@pytest.mark.full
-@BOTH_ENGINES
-@subjects(REQUESTS)
-def test_the_dialects_agree_on_many_damaged_answers(subjects_of):
-    """The dialects agree on a hundred damaged copies of each rendering."""
-    for found in subjects_of:
-        check_mutants(found, 100)
+        assert differing == []
 
 
 WALK = 3000

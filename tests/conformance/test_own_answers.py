@@ -23,6 +23,7 @@ from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.openai import Usage
 
 GO_ON = "Go on with zebras."
+AGAIN = {"role": "user", "content": GO_ON}
 FLAT = {**PLAIN["function"], "type": "function"}
 NATIVE = {"name": "get_weather", "input_schema": PLAIN["function"]["parameters"]}
 ASKED: Mapping[str, dict[str, Any]] = {
@@ -52,10 +53,6 @@ def taken(template: ChatTemplate, messages: Any) -> str:
         return template.prepare(messages, tools=[PLAIN]).prompt
 
 
-def chat_results(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
-    return [{"role": "tool", "tool_call_id": call.id, "content": "A result."} for call in calls]
-
-
 def as_written(call: ToolCall, index: int) -> dict[str, Any]:
     """Return a call as clients that add up deltas keep it."""
     return call.to_openai() | {"index": index, "status": call.status}
@@ -76,25 +73,23 @@ def as_item(call: ToolCall) -> dict[str, Any]:
 
 def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
     """Yield requests that continue after an answer: as returned whole, and with every streamed call."""
-    asked = dict(ASKED[api.name])
+    asked, results = dict(ASKED[api.name]), [call.result("A result.") for call in calls]
     if api.name == "chat":
         message = body["choices"][0]["message"]
         streamed = {**message, "tool_calls": [as_written(call, i) for i, call in enumerate(calls)]}
         for said in (message, streamed if calls else message | {"content": None}):
-            yield asked | {
-                "messages": [*QUESTION, said, *chat_results(calls), {"role": "user", "content": GO_ON}],
-            }
+            yield asked | {"messages": [*QUESTION, said, *results, AGAIN]}
     elif api.name == "messages":
-        results = [{"type": "tool_result", "tool_use_id": call.id, "content": "A result."} for call in calls]
+        read = [{"type": "tool_result", "tool_use_id": call.id, "content": "A result."} for call in calls]
         blocks = [block for block in body["content"] if block["type"] != "tool_use"]
         for said in (body["content"], [*blocks, *map(as_block, calls)]):
-            answered = {"role": "user", "content": [*results, {"type": "text", "text": GO_ON}]}
+            answered = {"role": "user", "content": [*read, {"type": "text", "text": GO_ON}]}
             yield asked | {"messages": [*QUESTION, {"role": "assistant", "content": said}, answered]}
     else:
         outputs = [{"type": "function_call_output", "call_id": call.id, "output": "A result."} for call in calls]
         items = [item for item in body["output"] if item["type"] != "function_call"]
         for said in (body["output"], [*items, *map(as_item, calls)]):
-            yield asked | {"input": [*QUESTION, *said, *outputs, {"role": "user", "content": GO_ON}]}
+            yield asked | {"input": [*QUESTION, *said, *outputs, AGAIN]}
 
 
 @pytest.mark.few(48)
@@ -105,9 +100,9 @@ def test_an_answer_is_accepted_as_history(name):
     turn = template.prepare(QUESTION, tools=[PLAIN], tool_choice="required")
     for text in answers(turn):
         message = turn.parse(text)
-        conversation = [*QUESTION, message.to_openai(), *chat_results(message.tool_calls)]
+        results = [call.result("A result.") for call in message.tool_calls]
 
-        assert GO_ON in taken(template, [*conversation, {"role": "user", "content": GO_ON}]), text
+        assert GO_ON in taken(template, [*QUESTION, message.to_openai(), *results, AGAIN]), text
 
 
 @pytest.mark.few(24)
@@ -141,4 +136,4 @@ def test_any_arguments_are_accepted_in_history(name):
         answer = {"role": "assistant", "content": None, "tool_calls": [call]}
         result = {"role": "tool", "tool_call_id": "call_1", "content": "A result."}
 
-        assert GO_ON in taken(template, [*QUESTION, answer, result, {"role": "user", "content": GO_ON}]), arguments
+        assert GO_ON in taken(template, [*QUESTION, answer, result, AGAIN]), arguments

@@ -10,24 +10,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 from random_gguf import write_gguf
+from tables import table
 
 from unrender import ChatTemplate
 from unrender.verify import verify
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "description": "the weather",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-                "required": ["city"],
-            },
-        },
-    }
-]
+TOOLS: list[dict[str, Any]] = table("test_rendering_code")["TOOLS"]
 CALLED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Aix"}}\n</tool_call><|end|>'
 USER = {"role": "user", "content": "Rain?"}
 
@@ -62,20 +50,10 @@ def test_calls_of_a_real_library_are_read(renderer):
     template = ChatTemplate.from_renderer(renderer, bos_token="<s>", eos_token="</s>")
     turn = template.prepare([USER], tools=TOOLS)
     arguments = {"city": 'Aix "en" Provence\n', "days": 3}
-    calls = [
-        {
-            "id": f"abcdefgh{at}",
-            "type": "function",
-            "function": {"name": "get_weather", "arguments": json.dumps(arguments)},
-        }
-        for at in range(2)
-    ]
-    answers = (
-        {"role": "assistant", "content": "", "tool_calls": calls},
-        {"role": "assistant", "content": "No [rain]."},
-    )
-    for answer in answers:
-        written = renderer([USER, answer], TOOLS)
+    function = {"name": "get_weather", "arguments": json.dumps(arguments)}
+    calls = [{"id": f"abcdefgh{at}", "type": "function", "function": function} for at in range(2)]
+    for answer in ({"content": "", "tool_calls": calls}, {"content": "No [rain]."}):
+        written = renderer([USER, {"role": "assistant", **answer}], TOOLS)
         message = turn.parse(written[len(written.partition("[/INST]")[0]) + len("[/INST]") :])
 
         assert message.content == answer["content"]

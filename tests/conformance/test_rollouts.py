@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_level
+from letters import WEATHER_ALONE as TOOLS
+from real_tokenizers import BOS, EOS, special_tokens
 from vendor import all_vendor_templates
 
 from unrender import ChatTemplate
@@ -15,20 +16,6 @@ from unrender.errors import ExtendError, TokenizerError
 from unrender.training import Rollout
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
-MARKER = re.compile(r"<\|?[\w/|\"=:.▁-]+\|?>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|\]~!?b?\[|\]~b\]|\[e~\[|\[gMASK\]")
-BOS, EOS = "<s>", "</s>"
-TOOLS = [
-    {
-        "name": "weather",
-        "description": "Weather.",
-        "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
-    }
-]
-
-
-def special_tokens(template: ChatTemplate, source: str) -> list[str]:
-    """Return all texts in the template that look like special tokens."""
-    return sorted({*MARKER.findall(source), *filter(str.strip, template.format.preserved_tokens), BOS, EOS})
 
 
 def counted(rollout: Rollout) -> int:

@@ -10,11 +10,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from answers import QUESTION, template_named
+from answers import QUESTION, Said, template_named, written
 from cases import cases
 from lexing import remainder_of
-
-from unrender.analysis import shape_context, shape_messages
 
 SYNTAXES = ("tagged-raw", "tagged-typed", "tagged-key")
 
@@ -37,21 +35,11 @@ def test_a_value_of_a_union_is_what_it_is(union, schema, values, name):
     chat, offered = template_named(name), tools(schema)
     turn = chat.prepare(QUESTION, tools=offered, tool_choice="required")
     grammar = remainder_of(turn)
-    written = []
-    for value in values:
-        call = {"name": "keep", "arguments": json.dumps({"value": value})}
-        answer = {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [{"id": "call00000", "type": "function", "function": call}],
-        }
-        shaped = shape_messages([*QUESTION, answer], chat.capabilities)
-        full = chat._with_tools.render(shaped, **shape_context(offered, chat.capabilities)).unwrap()
-        written.append(full.removeprefix(turn.prompt).removesuffix(turn.format.turn.end))
-    read = [json.loads(turn.parse(text).tool_calls[0].arguments_json)["value"] for text in written]
+    texts = [written(chat, turn, Said(calls=(("keep", {"value": value}),))) or "" for value in values]
+    read = [json.loads(turn.parse(text).tool_calls[0].arguments_json)["value"] for text in texts]
 
     assert [(value, type(value)) for value in read] == [(value, type(value)) for value in values]
-    assert grammar.refused(written) == []
+    assert grammar.refused(texts) == []
     for seed in range(3):
         for made in turn.parse(turn.sample(seed)).tool_calls:
             jsonschema.validate(json.loads(made.arguments_json).get("value"), {} if "nullable" in schema else schema)

@@ -18,19 +18,9 @@ from unrender.format import Strings
 
 Data = dict[str, Any]
 
-SHAPES = (
-    *("<{}>", "</{}>", "<|{}|>", "[{}]", "[/{}]", "<{}=", "{}:", "### {}", ">>>{}", "<｜{}｜>", "({})", "@{}", "{}"),
-    *("*{}*", "<{} name=", '<{} id="', "`{}`", "{}>", "|{}", "<{}/>", "§{}§"),
-)
-ODD = (*"<>{}[]\"',:\\a", "name", "```", "```json", *"東é|/", "<|", "null")
-SPACES = ("", "", "", "", "\n", "\n", "\n\n", " ", "  ", "\t", "\n    ", "\r\n")
-WORDS = (
-    *("think", "tool", "call", "calls", "fn", "arg", "key", "val"),
-    *("end", "answer", "say", "turn", "result", "plan", "x"),
-)
-JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
+T: Any = table("drawn_formats")
+SHAPES, ODD, SPACES, WORDS, JSON_TYPES = (T[name] for name in ("SHAPES", "ODD", "SPACES", "WORDS", "JSON_TYPES"))
 SLOT = {name: {"slot": name} for name in ("name", "arguments", "id", "index", "key", "value", "any", "type")}
-_ESCAPES = ([["&", "&amp;"], ["<", "&lt;"]], [["<", "&lt;"]], [['"', '\\"']], [["\n", "\\n"]])
 _LISTS = ("json", "json", "python", "bare")
 
 
@@ -228,7 +218,7 @@ class Draw:
             case Strings.JSON | Strings.PYTHON | Strings.SINGLE:
                 return {}
             case Strings.RAW:
-                return {"cdata": self.chance(10)} if self.chance(85) else {"escapes": self.one(*_ESCAPES)}
+                return {"cdata": self.chance(10)} if self.chance(85) else {"escapes": self.one(*T["ESCAPES"])}
             case Strings.QUOTED:
                 quote = self.one("<|'|>", self.marker(spaced=False), "«")
                 escapes = [["'", "\\'"], ["»", "\\»"]] if self.chance(15) else []
@@ -332,7 +322,6 @@ def joined(parts: list[Any]) -> list[Any]:
 
 NAMES = ("f", "get", "get_weather", "set_x2", "search", "a-b", "ns.tool")
 KEYS = ("a", "b", "city", "is_on", "n2")
-T: Any = table("drawn_formats")
 SCALARS = T["SCALARS"]
 NESTED: tuple[Data, ...] = T["NESTED"]
 

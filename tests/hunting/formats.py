@@ -10,24 +10,24 @@ import importlib
 import json
 import re
 import signal
-import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from engines import Accepts, gbnf, gbnf_reader, installed, lark, lark_reader, structural_tag, tag_reader
+from answers import DIALECTS
+from engines import Accepts, installed
 from hunting.drawn_formats import Data, cases
-from hunting.tally import Failure, Tally, drawing, keep_failure, spent
+from hunting.tally import Failure, Tally, drawing, keep_failure, place_of, spent
 from hypothesis import Phase, given, seed
 from hypothesis.errors import FlakyFailure
+from judge.outcome import Lost, expect
 from lexing import confusions_of, remainder_of
 from meaning import differences
-from properties.attacks import Reading
+from properties.families import Reading
 from properties.invariants import check, check_strict
 
 from unrender import Malformed, Turn
@@ -42,14 +42,6 @@ SAMPLES = 3
 BATCH = 40
 """Inputs that Hypothesis draws in one batch."""
 _FIELD = re.compile(r"format(\.\w+(\[\d+\])*)*$")
-
-
-class BrokenPromise(AssertionError):
-    """A guarantee that doesn't hold for one input. `kind` is the same for all inputs that break it in the same way."""
-
-    def __init__(self, kind: str, detail: str) -> None:
-        super().__init__(f"{kind}: {detail}")
-        self.kind, self.detail = kind, detail
 
 
 class Slow(Exception):
@@ -70,7 +62,7 @@ def replay(text: str) -> Failure | None:
     """Return the failure of one input, or None."""
     try:
         check_case(json.loads(text))
-    except BrokenPromise as broken:
+    except Lost as broken:
         return Failure(kind=broken.kind, detail=broken.detail, input=text)
     return None
 
@@ -93,7 +85,7 @@ class _Hunter:
             self.tried += 1
             try:
                 self.refused += check_case(case)
-            except BrokenPromise as broken:
+            except Lost as broken:
                 text = json.dumps(case, ensure_ascii=False)  # Keep the order of properties.
                 self._note(smallest, Failure(kind=broken.kind, detail=broken.detail, input=text))
                 if broken.kind not in known:
@@ -104,7 +96,7 @@ class _Hunter:
         )
         try:
             seed(number)(drawn(given(cases())(one)))()
-        except (BrokenPromise, FlakyFailure, ExceptionGroup):
+        except (Lost, FlakyFailure, ExceptionGroup):
             self.found = {**smallest, **{kind: self.found[kind] for kind in known}}
 
     @staticmethod
@@ -115,13 +107,13 @@ class _Hunter:
 
 
 def check_case(case: Data) -> bool:
-    """Check all guarantees for one input; return whether its Format was rejected. Raises `BrokenPromise`."""
+    """Check all guarantees for one input; return whether its Format was rejected. Raises `Lost`."""
     with _promise("from_dict", allowed=FormatError):
         try:
             format = Format.from_dict(case["format"])
         except FormatError as error:
             if not _FIELD.match(error.where):
-                raise BrokenPromise("a refusal names no field", str(error)) from None
+                raise Lost("a refusal names no field", str(error)) from None
             return True
     _check_format(_reading(format, case), case["seed"])
     return False
@@ -145,14 +137,14 @@ def _reading(format: Format, case: Data) -> Reading:
 def _check_format(reading: Reading, seed: int) -> None:
     format, turn = reading.format, reading.turn
     with _promise("to_json"):
-        _expect("to_json", Format.from_json(format.to_json()) == format, "another format comes back")
+        expect("to_json", Format.from_json(format.to_json()) == format, "another format comes back")
     with _promise("parser"):
         begun = reading.parser()
         begun.finish()  # The parser may hold back a part of the message that is already in the prompt.
     readers = dict(_readers(turn))
     with _promise("lexemes"):
         confused = next(confusions_of(turn), None)
-    _expect("a lexeme is lost", confused is None, f"{confused}")
+    expect("a lexeme is lost", confused is None, f"{confused}")
     with _promise("grammar"):
         draw = remainder_of(turn).drawer()
     for number in range(SAMPLES):
@@ -163,20 +155,20 @@ def _check_format(reading: Reading, seed: int) -> None:
             parser = reading.parser()
             events = [*parser.feed(text), *parser.finish()]
         malformed = [event for event in events if isinstance(event, Malformed)]
-        _expect(f"malformed {reading.name}", not malformed, f"{malformed[:1]} in {text!r}")
+        expect(f"malformed {reading.name}", not malformed, f"{malformed[:1]} in {text!r}")
         with _promise("meaning"):
             differing = differences(format, drawn, parser.message, begun.message)
             if format.cleans_content:  # The start of a call can't be content there, whatever was intended.
                 differing = [said for said in differing if not said.startswith("content")]
         what = differing[0].partition(":")[0] if differing else ""
-        _expect(f"another {what} {reading.name}", not differing, f"{differing} in {text!r}")
+        expect(f"another {what} {reading.name}", not differing, f"{differing} in {text!r}")
         with _promise("chunks"):
             check(reading.parser, text)
         with _promise("strict"):
             check_strict(lambda: reading.parser(strict=True), text)
         for dialect, accepts in readers.items():
             with _promise(f"{dialect}: engine"):
-                _expect(f"{dialect} refuses", accepts(text), repr(text))
+                expect(f"{dialect} refuses", accepts(text), repr(text))
         _check_damaged(reading, text, number)
 
 
@@ -192,14 +184,9 @@ def _check_damaged(reading: Reading, text: str, number: int) -> None:
 
 def _readers(turn: Turn) -> Iterator[tuple[str, Accepts]]:
     """Write the answer's grammar in every dialect, and compile it with the installed engines."""
-    dialects: tuple[tuple[str, str, Callable[[], Any], Callable[[Any], Accepts]], ...] = (
-        ("lark", "llguidance", partial(lark, turn), lark_reader),
-        ("gbnf", "xgrammar", partial(gbnf, turn), gbnf_reader),
-        ("structural tag", "xgrammar", partial(structural_tag, turn), tag_reader),
-    )
-    for dialect, engine, write, read in dialects:
+    for dialect, (engine, write, read) in DIALECTS.items():
         with _promise(dialect):
-            written = write()
+            written = write(turn)
         if installed(engine):
             importlib.import_module(engine)  # Compile outside the time limit, which would interrupt it halfway.
             with _promise(f"{dialect}: compile"):
@@ -207,36 +194,25 @@ def _readers(turn: Turn) -> Iterator[tuple[str, Accepts]]:
             yield dialect, reader
 
 
-def _expect(kind: str, holds: bool, detail: str) -> None:
-    if not holds:
-        raise BrokenPromise(kind, detail)
-
-
 @contextmanager
-def _promise(name: str, allowed: type[Exception] = BrokenPromise) -> Iterator[None]:
-    """Turn too much processor time, and every exception except `allowed`, into a `BrokenPromise` with a kind."""
+def _promise(name: str, allowed: type[Exception] = Lost) -> Iterator[None]:
+    """Turn too much processor time, and every exception except `allowed`, into a `Lost` with a kind."""
     signal.signal(signal.SIGVTALRM, _slow)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
             yield
-    except (BrokenPromise, allowed):
+    except (Lost, allowed):
         raise
     except Slow:
-        raise BrokenPromise(f"{name}: slow", f"more than {SECONDS} s") from None
+        raise Lost(f"{name}: slow", f"more than {SECONDS} s") from None
     except AssertionError as error:
-        raise BrokenPromise(f"{name}: {_place(error)}", f"{error!s:.500}") from None
+        raise Lost(f"{name}: at {place_of(error)}", f"{error!s:.500}") from None
     except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever it is, it is a finding
-        raise BrokenPromise(f"{name}: {type(error).__name__} {_place(error)}", f"{error!s:.500}") from None
+        raise Lost(f"{name}: {type(error).__name__} at {place_of(error)}", f"{error!s:.500}") from None
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _slow(*_: object) -> None:
     raise Slow
-
-
-def _place(error: BaseException) -> str:
-    """Return the function that raised, which distinguishes kinds of failures."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"at {Path(frames[-1].filename).name} {frames[-1].name}" if frames else ""

@@ -27,27 +27,30 @@ def mutate(source: str, random: Random, most: int = 4) -> str:
     return source
 
 
-def _delete_line(source: str, random: Random) -> str:
-    lines = source.splitlines(keepends=True)
-    if lines:
-        del lines[random.randrange(len(lines))]
-    return "".join(lines)
+def _of_lines(change: Callable[[list[str], Random], None]) -> Mutation:
+    """Return a mutation that changes the list of lines, unless it's empty."""
+
+    def mutation(source: str, random: Random) -> str:
+        lines = source.splitlines(keepends=True)
+        if lines:
+            change(lines, random)
+        return "".join(lines)
+
+    return mutation
 
 
-def _duplicate_line(source: str, random: Random) -> str:
-    lines = source.splitlines(keepends=True)
-    if lines:
-        at = random.randrange(len(lines))
-        lines.insert(random.randrange(len(lines)), lines[at])
-    return "".join(lines)
+def _delete_line(lines: list[str], random: Random) -> None:
+    del lines[random.randrange(len(lines))]
 
 
-def _swap_lines(source: str, random: Random) -> str:
-    lines = source.splitlines(keepends=True)
-    if len(lines) > 1:
-        i = random.randrange(len(lines) - 1)
-        lines[i], lines[i + 1] = lines[i + 1], lines[i]
-    return "".join(lines)
+def _duplicate_line(lines: list[str], random: Random) -> None:
+    at = random.randrange(len(lines))
+    lines.insert(random.randrange(len(lines)), lines[at])
+
+
+def _swap_lines(lines: list[str], random: Random) -> None:
+    i = random.randrange(len(lines))
+    lines[i - 1], lines[i] = lines[i], lines[i - 1]
 
 
 def _pick(pattern: re.Pattern[str], source: str, random: Random) -> re.Match[str] | None:
@@ -106,9 +109,7 @@ def _odd_marker(marker: str, random: Random) -> str:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    _delete_line,
-    _duplicate_line,
-    _swap_lines,
+    *map(_of_lines, (_delete_line, _duplicate_line, _swap_lines)),
     _replaced(_BLOCK, lambda _block, _random: ""),
     _replaced(_BLOCK, lambda block, _random: block * 2),
     _replaced(_BLOCK, _trim),

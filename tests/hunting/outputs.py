@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import json
 import re
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any, get_args, get_type_hints
 
 from hunting.drawn_formats import Data, cases
-from hunting.tally import Failure, Tally, drawing, keep_failure, minimised, spent
+from hunting.tally import Failure, Tally, drawing, keep_failure, minimised, place_of, spent
 from hypothesis import given, seed
 from judge.laws import check_judged
 from judge.outcome import Lost
-from properties.attacks import Reading, markers, readings, samples
-from properties.families import REQUEST
+from properties.attacks import markers, readings
+from properties.families import REQUEST, Reading, samples
 from properties.invariants import check, check_strict, strictly
 from splitting import fed, pieces
 from tables import table
@@ -72,11 +71,17 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
             tried += 1
             failure = failure_of(reading, text, random.randrange(1 << 16))
             if failure and failure.kind not in failures:
-                failures[failure.kind] = minimised(failure, replay)
+                data = json.loads(failure.input)
+                joined = partial(_with_text, data)
+                failures[failure.kind] = minimised(failure, data["text"], joined, replay)
                 keep_failure(keep, NAME, failures[failure.kind])
             if spent() >= deadline:
                 break
     return Tally(tried=tried, refused=refused, failures=tuple(failures.values()))
+
+
+def _with_text(data: Data, text: str) -> str:
+    return json.dumps(data | {"text": text})
 
 
 def replay(text: str) -> Failure | None:
@@ -310,10 +315,6 @@ _CHANGES: tuple[Change, ...] = (
 # Checks.
 
 
-def _alike(reading: Reading, text: str, seed: int) -> None:
-    check(reading.parser, text, seed=seed)
-
-
 def _alike_when_strict(reading: Reading, text: str, seed: int) -> None:
     check_strict(lambda: reading.parser(strict=True), text, seed=seed, begun=len(reading.prompt))
     if isinstance(message := strictly(reading.parser(strict=True), [text]), Message):
@@ -340,20 +341,15 @@ def _alike_under_policies(reading: Reading, text: str, seed: int) -> None:
         assert found == [(parser.message, parser.spans)] * 3, (policy, reason, found)
 
 
-def _judged(reading: Reading, text: str, seed: int) -> None:
-    check_judged(reading.turn, text, seed)
-
-
-_CHECKS: dict[str, Callable[[Reading, str, int], None]] = {
-    "alike for every chunking": _alike,
+_CHECKS: dict[str, Callable[[Reading, str, int], object]] = {
+    "alike for every chunking": lambda reading, text, seed: check(reading.parser, text, seed=seed),
     "alike when strict": _alike_when_strict,
     "alike under every policy": _alike_under_policies,
-    "judged": _judged,
+    "judged": lambda reading, text, seed: check_judged(reading.turn, text, seed),
 }
 
 
 def _kind(check: str, error: Exception) -> str:
     if isinstance(error, Lost):
         return error.kind
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{check}: {type(error).__name__} in {Path(frame.filename).name}, {frame.name}"
+    return f"{check}: {type(error).__name__} in {place_of(error)}"

@@ -14,9 +14,9 @@ replays all files of `regressions/`.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from hypothesis import HealthCheck, Phase, settings
 
 MINIMISING = 10.0
-"""Maximum time for minimising one failing text, in seconds."""
+"""Maximum processor time for minimising one failing input, in seconds."""
 REGRESSIONS = Path(__file__).resolve().parent / "regressions"
 
 
@@ -88,6 +88,12 @@ def spent() -> float:
     return sum(os.times()[:4])
 
 
+def place_of(error: BaseException) -> str:
+    """Return the file and the function that raised, which distinguish kinds of failures."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.name}"
+
+
 def keep_failure(folder: Path, name: str, failure: Failure) -> Path:
     """Write a failure's input into `folder` as `NAME-DIGEST.txt`, character for character, and return the file."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,18 +108,19 @@ def kept_inputs(name: str, folder: Path = REGRESSIONS) -> list[str]:
     return [path.read_bytes().decode("utf-8", "surrogatepass") for path in sorted(folder.glob(f"{name}-*.txt"))]
 
 
-def minimised(failure: Failure, replay: Callable[[str], Failure | None]) -> Failure:
-    """Return the failure with the smallest text that fails in the same way. Inputs are JSON with a `text`."""
+def minimised(
+    failure: Failure, parts: Sequence[str], joined: Callable[[str], str], replay: Callable[[str], Failure | None]
+) -> Failure:
+    """Return the failure with the fewest parts that fails in the same way. `joined` makes an input of their text."""
     until = spent() + MINIMISING
-    data = json.loads(failure.input)
-    size = len(data["text"]) // 2
+    size = len(parts) // 2
     while size and spent() < until:
         at, smaller = 0, False
-        while at < len(data["text"]) and spent() < until:
-            shorter = data | {"text": data["text"][:at] + data["text"][at + size :]}
-            found = replay(json.dumps(shorter))
+        while at < len(parts) and spent() < until:
+            shorter = [*parts[:at], *parts[at + size :]]
+            found = replay(joined("".join(shorter)))
             if found and found.kind == failure.kind:
-                data, failure, smaller = shorter, found, True
+                parts, failure, smaller = shorter, found, True
             else:
                 at += size
         size = size // 2 if not smaller or size > 1 else size

@@ -15,13 +15,14 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
 from engines import WRITERS
 from hunting.mutation import mutate
-from hunting.tally import Failure, Tally, keep_failure, spent
+from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties import families
 from recipes import UNEXPECTED
 from splitting import fed
@@ -41,8 +42,6 @@ _ALL_SECONDS = 90
 """Processor time for all steps together."""
 _PATIENCE = 20
 """Wall-clock limit of a child, as a multiple of its CPU time, since the child may be waiting."""
-_TRIALS = 40
-"""Maximum number of attempts to make one failure smaller."""
 _OWN = Path(__file__).resolve().parent.parent / "templates"
 
 TOOLS = [tool.to_openai() for tool in families.TOOLS[:2]]
@@ -65,7 +64,8 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
         source = mutate(random.choice(sources), random)
         refused, failure = look_at(source, verified=random.random() < 0.3)
         if failure and failure.kind not in {known.kind for known in tally.failures}:
-            failure = smaller(failure, deadline)
+            again = partial(failure_of, verified=failure.kind.startswith("verify"))
+            failure = minimised(failure, failure.input.splitlines(keepends=True), str, again)
             keep_failure(keep, NAME, failure)
         tally += Tally(tried=1, refused=int(refused), failures=(failure,) if failure else ())
     return tally
@@ -73,7 +73,12 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
 
 def replay(text: str) -> Failure | None:
     """Check one mutant again, with all checks."""
-    return look_at(text, verified=True)[1]
+    return failure_of(text, verified=True)
+
+
+def failure_of(source: str, *, verified: bool) -> Failure | None:
+    """Return the failure of a source, if any."""
+    return look_at(source, verified=verified)[1]
 
 
 def originals() -> list[str]:
@@ -91,25 +96,6 @@ def look_at(source: str, *, verified: bool) -> tuple[bool, Failure | None]:
     if result["kind"]:
         return False, Failure(kind=result["kind"], detail=result["detail"], input=source)
     return result["detail"] == "refused", None
-
-
-def smaller(failure: Failure, deadline: float) -> Failure:
-    """Return a failure of the same kind with fewer lines."""
-    trials, size = 0, len(failure.input.splitlines()) // 2
-    while size and trials < _TRIALS:
-        lines = failure.input.splitlines(keepends=True)
-        for start in range(0, len(lines), size):
-            trials += 1
-            if trials > _TRIALS or spent() > deadline:
-                return failure
-            shorter = "".join(lines[:start] + lines[start + size :])
-            found = look_at(shorter, verified=failure.kind.startswith("verify"))[1]
-            if found and found.kind == failure.kind:
-                failure = found
-                break
-        else:
-            size //= 2
-    return failure
 
 
 def _steps(source: str, say: Callable[[str], None], *, verified: bool) -> dict[str, str]:
@@ -154,49 +140,38 @@ def _work(source: str, *, verified: bool) -> Iterator[tuple[str, Callable[[], st
     yield "format", analysed, ()
     yield "export", lambda: str(made[0].response_template())[:0], (ExportError,)
     for messages, tools in ((_HELLO, None), (_HELLO, TOOLS), (_ASKED, TOOLS)):
-        yield "prepare", _prepared(made[0], turns, messages, tools), (TemplateError, RequestError)
+        yield "prepare", partial(_prepared, made[0], turns, messages, tools), (TemplateError, RequestError)
     for turn in turns[1:2]:
-        yield "parse", _parsed(turn), ()
-        for dialect in ("gbnf", "lark", "structural_tag"):
-            yield dialect, _emitted(turn, dialect), (GrammarError,)
-        yield "sample", _sampled(turn), (GrammarError,)
+        yield "parse", partial(_parsed, turn), ()
+        for dialect, write in WRITERS.items():
+            yield dialect, partial(_written, write, turn), (GrammarError,)
+        yield "sample", partial(_sampled, turn), (GrammarError,)
     if verified:
         yield "verify", lambda: _failed(made[0]), ()
 
 
-def _prepared(
-    template: ChatTemplate, turns: list[Turn], messages: list[Any], tools: list[Any] | None
-) -> Callable[[], str]:
-    def prepare() -> str:
-        turns.append(template.prepare(messages, tools=tools))
-        return "an address in the prompt" if " at 0x" in turns[-1].prompt else ""
-
-    return prepare
+def _prepared(template: ChatTemplate, turns: list[Turn], messages: list[Any], tools: list[Any] | None) -> str:
+    turns.append(template.prepare(messages, tools=tools))
+    return "an address in the prompt" if " at 0x" in turns[-1].prompt else ""
 
 
-def _parsed(turn: Turn) -> Callable[[], str]:
-    def parse() -> str:
-        for text in _TEXTS:
-            parser = turn.parser(ids=numbered_id)
-            fed(parser, text)
-            if parser.message != turn.parse(text, ids=numbered_id):
-                return "whole and single characters differ"
-        return ""
-
-    return parse
+def _parsed(turn: Turn) -> str:
+    for text in _TEXTS:
+        parser = turn.parser(ids=numbered_id)
+        fed(parser, text)
+        if parser.message != turn.parse(text, ids=numbered_id):
+            return "whole and single characters differ"
+    return ""
 
 
-def _emitted(turn: Turn, dialect: str) -> Callable[[], str]:
-    return lambda: str(WRITERS[dialect](turn))[:0]
+def _written(write: Callable[[Turn], str], turn: Turn) -> str:
+    return write(turn)[:0]
 
 
-def _sampled(turn: Turn) -> Callable[[], str]:
-    def sample() -> str:
-        for seed in range(3):
-            turn.parse(turn.sample(seed))
-        return ""
-
-    return sample
+def _sampled(turn: Turn) -> str:
+    for seed in range(3):
+        turn.parse(turn.sample(seed))
+    return ""
 
 
 def _failed(template: ChatTemplate) -> str:

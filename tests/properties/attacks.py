@@ -8,24 +8,16 @@ markers, whole and cut.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
-from judge.laws import turn_of
-from properties.families import FAMILIES, REQUEST
+from properties.families import FAMILIES, REQUEST, Reading
 
-from unrender import GrammarError, Parser, Policy, Turn
-from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
-from unrender.testing import numbered_id
 from unrender.types import Request
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
-SAMPLES = 6
 JSON_ANSWER = Request(tools=REQUEST.tools, response_schema={"type": "object"})
 _UNITS = (
     *"{[\\\"' \na9<\ud800",
@@ -34,38 +26,9 @@ _UNITS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Reading:
-    """A format, a request, and outputs with calls."""
-
-    name: str
-    format: Format
-    request: Request = REQUEST
-    prompt: str = ""
-    written: tuple[str, ...] = ()
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Outputs with calls: written by hand, or slowly by the format's grammar."""
-        return self.written or _sampled(self)
-
-    @property
-    def turn(self) -> Turn:
-        """A turn with this format and request, whose prompt ends in the same text."""
-        return replace(turn_of(self.format, self.prompt, None), request=self.request)
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def parser(self, *, strict: bool = False, policy: Policy | None = None) -> Parser:
-        """Return a new parser."""
-        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, policy=policy, ids=numbered_id)
-
-
 @cache
 def readings() -> tuple[Reading, ...]:
     """Return all formats of `tests/formats` and all families, with outputs."""
-    families = [Reading(name=f.name, format=f.format, prompt=f.prompt, written=f.outputs) for f in FAMILIES]
     golden = []
     for path in sorted(FORMATS.glob("*.json")):
         format = Format.from_dict(json.loads(path.read_text(encoding="utf-8")))
@@ -74,23 +37,7 @@ def readings() -> tuple[Reading, ...]:
     answer = Reading(
         name="json answer", format=FAMILIES[0].format, request=JSON_ANSWER, written=('```json\n{"a": 1}\n```',)
     )
-    return (*families, *golden, answer)
-
-
-@cache
-def _sampled(reading: Reading) -> tuple[str, ...]:
-    return samples(reading.format, reading.request)
-
-
-def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...]:
-    """Return answers written by the format's grammar; at least one, which may be empty."""
-    turn = Turn(prompt="", format=format, request=request, prefill=begun)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SchemaWarning)
-            return tuple(dict.fromkeys(islice(turn._samples(), SAMPLES)))
-    except GrammarError:
-        return ("",)
+    return (*FAMILIES, *golden, answer)
 
 
 def attacks(reading: Reading) -> Iterator[tuple[str, str]]:

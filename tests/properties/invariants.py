@@ -6,12 +6,13 @@ Strategy: each reading is checked by itself (`check_events`, `check_spans`), the
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from splitting import fed, merged, splits
+from splitting import fed, fed_only, merged, pieces, splits
 
 from unrender import (
     ArgumentsText,
@@ -29,26 +30,24 @@ from unrender import (
 )
 from unrender.grammar import Role
 from unrender.openai import deltas
-from unrender.testing import numbered_id
 
 MakeParser = Callable[[], Parser]
+Restore = Callable[[Mapping[str, Any]], Parser]
 
 
 def check(make: MakeParser, text: str, *, seed: int = 0) -> Message:
-    """Assert that `text` is read the same for every chunking, completely, and in proper events. Return the message."""
-    parser = _numbered(make)
+    """Assert that `text` is read the same for every chunking, completely, and in proper events. Return the message.
+
+    Parsers number their calls, so that ids are the same in every reading.
+    """
+    parser = make()
     first = read(parser, text, [text])
     if not parser._format.cleans_content:
         check_content(parser, text)
     for chunks in splits(text, seed):
-        other = _numbered(make)
+        other = make()
         assert (read(other, text, chunks), other.spans) == (first, parser.spans), chunks[:50]
     return parser.message
-
-
-def _numbered(make: MakeParser) -> Parser:
-    """Return a new parser that numbers its calls, so that ids are the same in every reading."""
-    return make().copy(ids=numbered_id)
 
 
 def read(parser: Parser, text: str, chunks: list[str]) -> tuple[list[Event], Message]:
@@ -165,7 +164,7 @@ def check_strict(make: MakeParser, text: str, *, seed: int = 0, begun: int = 0) 
 
     The position may also be in the last `begun` characters of the prompt.
     """
-    outcomes = [strictly(_numbered(make), chunks) for chunks in splits(text, seed)]
+    outcomes = [strictly(make(), chunks) for chunks in splits(text, seed)]
     assert [outcome for outcome in outcomes if outcome != outcomes[0]] == []
     if isinstance(outcomes[0], tuple):
         position, expected = outcomes[0]
@@ -182,13 +181,15 @@ def strictly(parser: Parser, chunks: list[str]) -> Message | tuple[int, str]:
     return parser.message
 
 
-def check_copies(make: MakeParser, text: str, positions: list[int]) -> None:
-    """Assert that a parser copied at any position continues like the original, and doesn't change the original."""
-    expected = read(_numbered(make), text, [text])
+def check_copies(make: MakeParser, restore: Restore, text: str, positions: Iterable[int]) -> None:
+    """Assert that a parser copied, pickled or restored at any position continues like the original, which doesn't change."""
+    whole = make()
+    expected = (*read(whole, text, [text]), whole.spans)
     for at in positions:
-        parser = _numbered(make)
-        before = parser.feed(text[:at])
-        copy = parser.copy()
-        for reader in (copy, parser):
+        parser = make()
+        before = fed_only(parser, pieces(text[:at], 3))
+        restored = restore(parser.state())
+        assert (restored.message, restored.spans) == (parser.message, parser.spans)
+        for reader in (parser.copy(), pickle.loads(pickle.dumps(parser)), restored, parser):
             events = [*before, *reader.feed(text[at:]), *reader.finish()]
-            assert (merged(events), reader.message) == expected
+            assert (merged(events), reader.message, reader.spans) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 from properties.families import Family
+from splitting import pieces
 
 _WORDS = (
     *("a", " ", "\n", "<", "{", "[", '"', "'", "\\", ">", "}", "]", ",", ":", "(", ")", "=", "-", "`", "```"),
@@ -23,14 +24,9 @@ def mutated(family: Family) -> st.SearchStrategy[str]:
 
 def jumbled(family: Family) -> st.SearchStrategy[str]:
     """Return texts of markers, pieces of outputs and awkward characters in any order."""
-    pieces = [piece for output in family.outputs for piece in _pieces(output)]
-    piece = st.one_of(st.sampled_from((*family.markers, *_WORDS, *pieces)), st.text(max_size=4))
+    parts = [piece for output in family.outputs for piece in pieces(output, len(output) // 5 or 1)]
+    piece = st.one_of(st.sampled_from((*family.markers, *_WORDS, *parts)), st.text(max_size=4))
     return st.lists(piece, max_size=14).map("".join)
-
-
-def _pieces(output: str) -> list[str]:
-    size = max(1, len(output) // 5)
-    return [output[i : i + size] for i in range(0, len(output), size)]
 
 
 def _mutate(output: str, steps: list[tuple[str, int, int, str]]) -> str:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
+from properties.families import CONTENT, COUNTED, FAMILIES, JSON_ENVELOPE, TAGGED, Family
 
-from unrender import ArgumentsText, Parser, Policy, ToolCallFinished, ToolCallStarted
+from unrender import Parser, Policy
 from unrender.types import Request
 
 AS_WRITTEN = Policy(tool_calls="streamed")
-OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où».\n\nA new paragraph.\n"
 
@@ -37,7 +36,7 @@ def opening(family: Family) -> str:
 
 def in_content(family: Family) -> Parser:
     """Return a parser that has read the start of the standard output, up to its content."""
-    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    parser = family.parser()
     parser.feed(family.outputs[0].partition(CONTENT)[0] + CONTENT)
     return parser
 
@@ -52,25 +51,11 @@ def test_no_more_is_held_than_the_opening_of_a_call(
     follows.
     """
     output = family.outputs[0].replace(CONTENT, "")
-    held = held_back(Parser(family.format, REQUEST, prompt=family.prompt, policy=AS_WRITTEN), output)
+    held = held_back(family.parser(policy=AS_WRITTEN), output)
     record_property("mean hold-back", sum(held) / len(held))
     record_property("maximum hold-back", max(held))
 
     assert max(held) <= len(opening(family)) + len(CONTENT.rstrip()[-1:])
-
-
-@each_family
-def test_a_call_is_held_until_it_is_complete(family: Family) -> None:
-    """By default, a call's events come together once the call is complete."""
-    output = family.outputs[0]
-    parser = Parser(family.format, REQUEST, prompt=family.prompt)
-    told = [[event for event in parser.feed(character) if isinstance(event, OF_CALLS)] for character in output]
-    told.append([event for event in parser.finish() if isinstance(event, OF_CALLS)])
-
-    kinds = [type(event) for events in told for event in events]
-    assert kinds == [ToolCallStarted, ArgumentsText, ToolCallFinished] * len(parser.message.tool_calls)
-    assert all(len(events) % 3 == 0 for events in told)
-    assert parser.message.tool_calls
 
 
 @each_family
@@ -86,7 +71,7 @@ def test_prose_is_not_held_at_all(family: Family) -> None:
 def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> None:
     """A long string argument streams. At most its possible end marker is held back."""
     before = family.outputs[0].partition("Paris")[0]
-    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    parser = family.parser()
     parser.feed(before)
     longest = max(map(len, family.markers))
     held = []
@@ -102,7 +87,7 @@ def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> No
 @pytest.mark.parametrize("name", ["note", "unheard_of"])
 def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> None:
     """A value that may be null or a number is held back. It streams as soon as it can only be text."""
-    parser = Parser(TAGGED.format, REQUEST, policy=AS_WRITTEN)
+    parser = TAGGED.parser(policy=AS_WRITTEN)
     parser.feed(f"<tool_call>\n<function=now>\n<parameter={name}>\n")
 
     assert [len(parser.feed(character)) for character in "null an"] == [0, 0, 0, 0, 0, 1, 1]
@@ -110,7 +95,7 @@ def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> 
 
 def test_arguments_before_the_name_wait_for_it() -> None:
     """Arguments before the name are sent together with the name, since clients need the name first."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=AS_WRITTEN)
+    parser = JSON_ENVELOPE.parser(policy=AS_WRITTEN)
 
     waiting = parser.feed('<tool_call>{"arguments": {"city": "Rome"}, "name": ')
     named = parser.feed('"now"')
@@ -121,7 +106,7 @@ def test_arguments_before_the_name_wait_for_it() -> None:
 
 def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
     """A call inside reasoning is decided as soon as reasoning continues or the output ends."""
-    parser = Parser(COUNTED.format, REQUEST)
+    parser = COUNTED.parser()
 
     assert parser.feed("<think>So<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>")[1:] == []
     assert len(parser.feed(" then")) > 0
@@ -129,7 +114,7 @@ def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
 
 def test_a_fence_without_a_line_break_does_not_hold_the_answer_back() -> None:
     """A JSON answer on the same line as the fence streams like any other."""
-    parser = Parser(JSON_ENVELOPE.format, Request(response_schema={"type": "object"}))
+    parser = JSON_ENVELOPE.parser(request=Request(response_schema={"type": "object"}))
 
     events = [parser.feed(character) for character in '```json {"a": 1}']
 

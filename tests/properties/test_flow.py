@@ -82,7 +82,7 @@ def test_most_of_a_long_answer_goes_straight_through(family):
         .replace("Paris", "a city, with < and , in it " * 40)
         .replace("Let me see.", "Well, 3 < x. " * 40)
     )
-    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    parser = family.parser()
     chunks = pieces(text, 4)
     through = 0
     for chunk in chunks:
@@ -97,13 +97,11 @@ def test_most_of_a_long_answer_goes_straight_through(family):
 def test_copies_in_mid_flow_go_their_own_ways(size):
     """A copy, a deep copy and a restored parser each continue after the chunk, even inside a marker."""
     text = JSON_ENVELOPE.outputs[0].replace("Let me see.", "a < b <th and <tool_c, so. " * 4)
-    whole = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
+    whole = JSON_ENVELOPE.parser()
     fed_only(whole, [text])
     for cut in range(0, len(text), 5):
-        first = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
+        first = JSON_ENVELOPE.parser()
         fed_only(first, pieces(text[:cut], size))
-        others = [first.copy(), deepcopy(first)]
-        others.append(Parser._restored(JSON_ENVELOPE.format, REQUEST, first.state(), ids=numbered_id))
-        for parser in (*others, first):
+        for parser in (first.copy(), deepcopy(first), JSON_ENVELOPE.restored(first.state()), first):
             fed_only(parser, pieces(text[cut:], size))
             assert parser.message == whole.message

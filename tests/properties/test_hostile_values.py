@@ -55,19 +55,6 @@ def test_accepted_values_are_read_back(family: Family) -> None:
 
 @pytest.mark.few(12)
 @each_family
-def test_drawn_calls_are_read_back(family: Family) -> None:
-    """Each sample of a required call is read as complete calls that fit their schemas."""
-    turn = Turn(prompt=family.prompt, request=Request(tools=TOOLS, tool_choice="required"), format=family.format)
-    draw = turn._remainder.drawer()
-    for seed in range(12):
-        message = turn.parse(draw(seed).text)
-        assert message.tool_calls, seed
-        assert not message.failed_calls, seed
-        assert not any(call.problems() for call in message.tool_calls), seed
-
-
-@pytest.mark.few(12)
-@each_family
 def test_spelled_markers_end_no_value(family: Family) -> None:
     """With token ids, a value may spell the end of its own call if the marker after the value is a special token."""
     tokens = preserved_tokens(family.format)

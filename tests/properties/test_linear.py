@@ -15,8 +15,8 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from properties.attacks import Reading, attacks, filled, readings
-from properties.families import JSON_ENVELOPE, REQUEST, TAGGED, TYPED
+from properties.attacks import attacks, filled, readings
+from properties.families import JSON_ENVELOPE, TAGGED, TYPED, Reading
 from splitting import fed, pieces
 
 from unrender import Parser
@@ -138,7 +138,7 @@ def both(reading: Reading, start: str, unit: str, size: int) -> tuple[float, flo
 
 def test_a_held_call_is_not_copied_with_each_chunk() -> None:
     """The next chunk costs the same, however much text waits for the end of a call in reasoning."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser = JSON_ENVELOPE.parser()
     parser.feed('<think>\n<tool_call>\n{"name": "now", "arguments": {"city": "')
 
     for chunk in pieces("a" * 20_000, 4):
@@ -151,7 +151,7 @@ def test_what_breaks_off_is_read_again_a_bounded_number_of_times() -> None:
     call = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>\n'
     steps = []
     for count in (500, 1000):
-        parser = Parser(JSON_ENVELOPE.format, REQUEST)
+        parser = JSON_ENVELOPE.parser()
         fed(parser, ["<think>\n" + call * count + "and so on"])
         steps.append(parser._steps)
         assert parser.message.tool_calls == ()
@@ -165,7 +165,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
     """A megabyte in one argument of any type takes a few seconds at most in chunks, and is complete."""
     body = "lorem ipsum " * 87_000
     end = "\n</function>\n</tool_call>"
-    parser = Parser(TAGGED.format, REQUEST)
+    parser = TAGGED.parser()
     start = time.process_time()
     fed(parser, ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), f"\n</parameter>{end}"])
 
@@ -175,7 +175,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
 
 def test_nesting_is_bounded() -> None:
     """A million brackets end in a failed call, without deep recursion."""
-    parser = Parser(TYPED.format, REQUEST)
+    parser = TYPED.parser()
     parser.feed('<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">')
 
     for chunk in pieces("[" * 1_000_000, 1000):
@@ -187,7 +187,7 @@ def test_nesting_is_bounded() -> None:
 
 def test_nothing_but_the_message_grows() -> None:
     """Between two chunks, the parser stores no more text than a marker's length, however much it has read."""
-    parser = Parser(TAGGED.format, REQUEST)
+    parser = TAGGED.parser()
     sizes = []
 
     for _ in range(50):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from cases import cases
+from importing import module_at
 from properties.families import REQUEST
 from properties.invariants import check, check_strict
 
@@ -18,27 +17,19 @@ from unrender.testing import numbered_id
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 
 
-def target() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fuzz_parse", FUZZ / "parse.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+TARGET = module_at(FUZZ / "parse.py")
 
 
 @pytest.mark.parametrize("path", sorted((FUZZ / "regressions").iterdir()), ids=lambda path: path.name)
 def test_a_regression_stays_fixed(path: Path) -> None:
     """An input that once broke a guarantee keeps all of them."""
-    target().check_promises(path.read_bytes())
+    TARGET.check_promises(path.read_bytes())
 
 
 def test_the_seeds_hold() -> None:
     """The inputs that fuzzing starts from keep every promise."""
-    module = target()
-
-    for data in module.seeds().values():
-        module.check_promises(data)
+    for data in TARGET.seeds().values():
+        TARGET.check_promises(data)
 
 
 @cases

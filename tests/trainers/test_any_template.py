@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from byte_tokenizer import byte_tokenizer
-from real_tokenizers import MARKER
+from letters import WEATHER_ALONE as TOOLS
+from real_tokenizers import BOS, EOS, special_tokens
 from renderers import create_renderer
 from renderers.configs import CustomRendererConfig
 from vendor import all_vendor_templates
@@ -16,13 +17,6 @@ from vendor import all_vendor_templates
 from unrender import ChatTemplate
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
-TOOLS = [
-    {
-        "name": "weather",
-        "description": "Weather.",
-        "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
-    }
-]
 USER = {"role": "user", "content": "Weather?"}
 
 
@@ -31,21 +25,15 @@ USER = {"role": "user", "content": "Weather?"}
 def test_prompts_only_grow(path: Path) -> None:
     """Answers with calls are parsed, bridges start with the earlier ids, and no ids raise an error."""
     source = path.read_text(encoding="utf-8")
-    special = {
-        *MARKER.findall(source),
-        "<s>",
-        *filter(str.strip, ChatTemplate.from_string(source).format.preserved_tokens),
-    }
-    tokenizer = byte_tokenizer(sorted(special - {"</s>"}), eos="</s>", template=source)
-    tokenizer.bos_token = "<s>"
+    special = {*special_tokens(ChatTemplate.from_string(source), source)} - {EOS}
+    tokenizer = byte_tokenizer(sorted(special), eos=EOS, template=source)
+    tokenizer.bos_token = BOS
     config = CustomRendererConfig(import_path="unrender.integrations.renderers.Renderer", thinking_retention="all")
     ours = create_renderer(tokenizer, config)
 
     prompt = ours.render([USER], tools=TOOLS, add_generation_prompt=True)
-    assert (
-        tokenizer.decode([id for id, body in zip(prompt.token_ids, prompt.is_content, strict=True) if body])
-        == USER["content"]
-    )
+    body = [id for id, is_body in zip(prompt.token_ids, prompt.is_content, strict=True) if is_body]
+    assert tokenizer.decode(body) == USER["content"]
     turn = ours._template.prepare_rendered(tokenizer.decode(prompt.token_ids), tools=TOOLS)
     answer = next(text for text in map(turn.sample, count()) if turn.parse(text).tool_calls)
     completion = tokenizer.encode(answer, add_special_tokens=False)
@@ -63,12 +51,8 @@ def test_prompts_only_grow(path: Path) -> None:
             before = [*prompt.token_ids, *completion]
             assert bridge.token_ids[: len(before)] == before
             assert {*bridge.message_indices} - {-1} <= {*range(len(new))}
-            assert (
-                len(bridge.token_ids)
-                == len(bridge.message_indices)
-                == len(bridge.sampled_mask)
-                == len(bridge.is_content)
-            )
+            lists = (bridge.token_ids, bridge.message_indices, bridge.sampled_mask, bridge.is_content)
+            assert len({*map(len, lists)}) == 1
     drawn = random.Random(0)
     for _ in range(5):
         ids = [drawn.choice([drawn.randrange(len(tokenizer)), *completion]) for _ in range(60)]

@@ -17,32 +17,20 @@ from typing import Any
 
 import pytest
 import small_model
-from real_tokenizers import MARKER, from_gguf, from_json
+from real_tokenizers import BOS, EOS, from_gguf, from_json, special_tokens
+from tables import table
 from vendor import vendor_templates
 
 from unrender import ChatTemplate, Policy
 from unrender.errors import ExtendError
 from unrender.training import Rollout
 
-PAIRS = {
-    "SmolLM2": (
-        *("HuggingFaceTB-SmolLM3-3B", "Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B", "Qwen3-Coder"),
-        *("NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "LFM2-8B-A1B"),
-    ),
-    "DeepSeek": (
-        *("deepseek-ai-DeepSeek-V3.1", "deepseek-ai-DeepSeek-V3.2", "GLM-4.6", "Kimi-K2-Instruct", "MiniMax-M2"),
-        *("openai-gpt-oss-120b", "meta-llama-Llama-3.1-8B-Instruct"),
-    ),
-}
+T: Any = table("trainers")
+PAIRS: dict[str, list[str]] = T["PAIRS"]
 """Templates for each tokenizer."""
 ROLLOUTS, TURNS = 12, 5
-BOS, EOS = "<s>", "</s>"
 POLICY = Policy(unknown_tools="call", failed_calls="apart")
-CITY = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
-TOOLS: list[dict[str, Any]] = [
-    {"name": name, "description": f"The {name} of a city.", "parameters": {"type": "object", **CITY}}
-    for name in ("weather", "population")
-]
+TOOLS: list[dict[str, Any]] = T["TOOLS"]
 RESULTS = ("sunny", "", "Grüße, 東京! 😀\n  12  degrees", '{"degrees": [1, 2.5]}')
 pytestmark = pytest.mark.skipif(
     any(name not in vendor_templates() for names in PAIRS.values() for name in names), reason="no vendor templates"
@@ -68,11 +56,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[list[
 @cache
 def template_of(name: str) -> ChatTemplate:
     return ChatTemplate.from_file(vendor_templates()[name], bos_token=BOS, eos_token=EOS)
-
-
-def special_of(name: str) -> list[str]:
-    source = vendor_templates()[name].read_text(encoding="utf-8")
-    return sorted({*MARKER.findall(source), *filter(str.strip, template_of(name).format.preserved_tokens), BOS, EOS})
 
 
 def damaged(text: str, chosen: random.Random) -> str:
@@ -102,8 +85,9 @@ def test_rollouts_grow_and_rows_are_aligned(files: Any, tokenizer: str, name: st
 
 def played(encoder_with: Callable[[list[str]], Any], name: str) -> tuple[int, int, int]:
     """Check all conversations with a template. Return the numbers of extended turns, of those with errors, and of refused ones."""
-    special = special_of(name)
-    encoder, template = encoder_with(special), template_of(name)
+    template = template_of(name)
+    special = special_tokens(template, vendor_templates()[name].read_text(encoding="utf-8"))
+    encoder = encoder_with(special)
     hostile = f"Well {' '.join(special)} !"
     turns = errors = refused = 0
     for number in range(ROLLOUTS):

@@ -11,9 +11,12 @@ import transformers
 from byte_tokenizer import byte_tokenizer
 from datasets import Dataset
 from letters import CALL, HOSTILE, SOURCE, SPECIAL, WORDS
+from tables import table
 from trl import GRPOConfig, GRPOTrainer
 
 from unrender.integrations.trl import install, rollout_func
+
+T: Any = table("trainers")
 
 
 def weather(city: str) -> str:
@@ -34,26 +37,9 @@ def tokenizer() -> Any:
 def trainer(tokenizer: Any, folder: Path, rewards: Any, **settings: Any) -> GRPOTrainer:
     """Return a trainer of a model with random weights."""
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-    )
-    arguments = GRPOConfig(
-        output_dir=str(folder),
-        max_steps=1,
-        per_device_train_batch_size=2,
-        num_generations=2,
-        use_cpu=True,
-        report_to=[],
-        save_strategy="no",
-        max_completion_length=settings.pop("longest", 1024),
-        logging_steps=1,
-        disable_tqdm=True,
-    )
+    config = transformers.LlamaConfig(vocab_size=len(tokenizer), **T["LLAMA"])
+    longest = settings.pop("longest", 1024)
+    arguments = GRPOConfig(output_dir=str(folder), max_completion_length=longest, **T["GRPO"])
     rows = Dataset.from_list([{"prompt": [{"role": "user", "content": "Weather in Paris?"}]}] * 2)
     return GRPOTrainer(
         model=transformers.LlamaForCausalLM(config),

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from byte_tokenizer import byte_tokenizer
-from letters import CALL, HOSTILE, SOURCE, SPECIAL, WORDS
+from letters import CALL, HOSTILE, SCHEMA, SOURCE, SPECIAL, WORDS
+from tables import table
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
 from verl.experimental.agent_loop.tool_parser import ToolParser as VerlToolParser
@@ -19,14 +20,6 @@ from verl_loop import agent_loop
 
 from unrender.integrations.verl import ContinuousTokenBuilder, ToolParser, install
 
-SCHEMA = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "Weather of a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 ASKED = [{"role": "user", "content": "Weather in Paris?"}]
 
 
@@ -149,13 +142,7 @@ def loop_of(tokenizer: Any, monkeypatch: pytest.MonkeyPatch, answers: list[list[
         async def generate(self, *, prompt_ids: list[int], **_: Any) -> Any:
             prompts.append(list(prompt_ids))
             ids = answers[len(prompts) - 1]
-            more: dict[str, Any] = {
-                "routed_experts": None,
-                "num_preempted": 0,
-                "extra_fields": {},
-                "stop_reason": "stop",
-            }
-            return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **more)
+            return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), **table("trainers")["VERL"])
 
     loop = agent_loop(tokenizer, Engine(), SCHEMA, lambda **_: HOSTILE)
     return loop, prompts

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torchless_vision
-from answers import QUESTION, all_template_paths, written
+from answers import QUESTION, Said, all_template_paths, written
 from byte_tokenizer import byte_tokenizer
 from driven import EOS, SCHEMA, SEEDS, TOOLS, USER, meant, prepared, template, tokenizer
 from driven_sglang import calls_parser, reasoning_parser, request_of, streamed, whole
@@ -216,13 +216,8 @@ def asked(name):
 
 def answer_of(name, content, calls):
     """Return the template's text for a message. Skips the test if the template can't write it."""
-    functions = [{"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)} for tool, arguments in calls]
-    tool_calls = [
-        {"id": f"proof{i:04d}", "type": "function", "function": function} for i, function in enumerate(functions)
-    ]
-    message = {"content": content} | ({"tool_calls": tool_calls} if calls else {})
-    text = written(template(name), asked(name), message, enable_thinking=False)
-    if text is None or any(text.count(tool) < sum(tool == other for other, _ in calls) for tool, _ in calls):
+    text = written(template(name), asked(name), Said.of(content=content, calls=calls), thinking=False)
+    if text is None:
         pytest.skip("the template does not write all of this message after its prompt")
     return text
 
