@@ -57,8 +57,8 @@ def check(said, expected):
 )
 def test_a_command(asked, monkeypatch, case):
     """Each command returns its exit code and prints its output. Human-readable output has at most 80 columns."""
-    if "formats" in case:
-        monkeypatch.setenv("UNRENDER_FORMATS", str(Path(case["formats"]).absolute()))
+    for name, value in case.get("env", {}).items():
+        monkeypatch.setenv(name, value)
     result = asked(case["words"], case.get("in", ""))
 
     assert result.exit_code == case.get("code", 0), result.output

@@ -12,7 +12,6 @@ from unrender.gateway.gateway import GatewayLimits
 from unrender.gateway.uploads import Uploads
 
 PART = b" " * 1000
-NOTHING = {b"content-length": b"0"}
 
 
 class Sender:
@@ -81,17 +80,6 @@ def test_slow_bodies_end(senders, kinds):
     found = asyncio.run(run())
     assert all(isinstance(one, Failure) for one in found)
     assert [one.kind for one in found] == kinds
-
-
-def test_declared_length_is_refused_at_once():
-    """A body whose declared length is too large isn't read."""
-    sender = Sender(1)
-
-    with pytest.raises(Failure, match="expected at most 10 bytes, found 11") as caught:
-        asyncio.run(Uploads(most=10, budget=10, seconds=1).read(sender, {b"content-length": b"11"}))
-
-    assert caught.value.kind is FailureKind.TOO_LARGE
-    assert sender.taken == 0
 
 
 @pytest.mark.slow
