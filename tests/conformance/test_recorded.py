@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def read_legacy(case: dict[str, Any], chunks: list[str]) -> Message:
     return read(parser, chunks, finish=not case["partial"])
 
 
-def called(calls: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+def called(calls: Iterable[Mapping[str, Any]]) -> list[tuple[str, Any]]:
     return [(call["name"], value(call["arguments"])) for call in calls]
 
 
