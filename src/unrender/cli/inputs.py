@@ -11,15 +11,14 @@ from __future__ import annotations
 import functools
 import json
 import os
-import stat
+import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import click
 
@@ -29,63 +28,6 @@ from unrender.signatures import expected_one_of
 
 STANDARD_STREAM = "-"
 """Path that stands for standard output, or for standard input when reading."""
-
-
-def write_whole(path: str | Path, data: bytes) -> None:
-    """Write a file atomically. Readers see either the old or the new contents, and if writing fails, the old contents are kept."""
-    out = Path(os.path.realpath(path))
-    with naming(path):
-        if not is_replaceable(out):
-            out.write_bytes(data)
-            return
-        # Create the temporary file in the same folder, because renaming is atomic only within a file system.
-        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())  # Without `fsync`, a power cut after the rename could leave an empty file.
-            Path(name).chmod(_rights(out))
-            Path(name).replace(out)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
-
-
-def is_replaceable(path: str | Path) -> bool:
-    """Return True if the path is a regular file or doesn't exist."""
-    try:
-        return stat.S_ISREG(Path(path).stat().st_mode)
-    except FileNotFoundError:
-        return True
-
-
-@contextmanager
-def naming(path: str | Path) -> Iterator[None]:
-    """Replace the file name of any `OSError` in the block with the path that the user passed."""
-    try:
-        yield
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
-
-
-def _rights(path: Path) -> int:
-    """Return the permissions of a file, or the default permissions if it doesn't exist."""
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        mask = os.umask(0o077)  # The umask can only be read by setting it.
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-def standard_input() -> bytes:
-    """Return the contents of standard input. Raises `OSError` if standard input is closed."""
-    if sys.stdin is None:
-        raise OSError(9, "standard input is closed", STANDARD_STREAM)
-    return sys.stdin.buffer.read()
 
 
 DEFAULT_QUESTION = [{"role": "user", "content": "Hello"}]
@@ -136,8 +78,10 @@ def read_source(path: str) -> str:
 
 
 def _bytes_of(path: str) -> bytes:
+    if path == STANDARD_STREAM and sys.stdin is None:
+        raise BadInput(f"{path}: standard input is closed")
     try:
-        return standard_input() if path == STANDARD_STREAM else Path(path).read_bytes()
+        return sys.stdin.buffer.read() if path == STANDARD_STREAM else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     except ValueError as error:  # A ValueError means that the path contains a null character.
@@ -150,9 +94,30 @@ def write_text(path: str, text: str) -> None:
         print_document(text.removesuffix("\n"))
         return
     try:
-        write_whole(path, text.encode(errors="backslashreplace"))
+        _write_whole(Path(os.path.realpath(path)), text.encode(errors="backslashreplace"))
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
+
+
+def _write_whole(out: Path, data: bytes) -> None:
+    """Write a file atomically. Readers see either the old or the new contents, and if writing fails, the old contents are kept."""
+    exists = out.exists()
+    if exists and not out.is_file():
+        out.write_bytes(data)
+        return
+    # Create the temporary file in the same folder, because renaming is atomic only within a file system.
+    new = out.with_name(f".unrender-{uuid4().hex}.tmp")
+    try:
+        with new.open("xb") as file:
+            if exists:
+                shutil.copymode(out, new)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # Without `fsync`, a power cut after the rename could leave an empty file.
+        new.replace(out)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def load_template(source: str, *, name: str | None = None) -> ChatTemplate:
@@ -236,7 +201,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """A template, and the request described by the options."""
+    """A template, and the request described by the options, with the names of an OpenAI request."""
 
     source: str
     """A path or a hub id."""
@@ -245,8 +210,8 @@ class RequestOptions:
     tools: Any = None
     tool_choice: Any = "auto"
     response_format: Any = None
-    parallel: bool = True
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    parallel_tool_calls: bool = True
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> ChatTemplate:
         """Return the template. Raises `BadInput` with the source if the template can't be loaded."""
@@ -260,8 +225,8 @@ class RequestOptions:
     @property
     def arguments(self) -> dict[str, Any]:
         """All arguments of `ChatTemplate.prepare` except the messages."""
-        same = {name: getattr(self, name) for name in ("tools", "tool_choice", "response_format")}
-        return {**same, "parallel_tool_calls": self.parallel, **self.settings}
+        names = ("tools", "tool_choice", "response_format", "parallel_tool_calls")
+        return {**{name: getattr(self, name) for name in names}, **self.chat_template_kwargs}
 
     def turn(self) -> Turn:
         """Return the turn for the request. Raises the errors of `ChatTemplate.prepare`."""
@@ -283,7 +248,7 @@ template_name_option = click.option(
 )
 set_option = click.option(
     "--set",
-    "settings",
+    "chat_template_kwargs",
     metavar="NAME=VALUE",
     multiple=True,
     callback=read_settings,
@@ -303,7 +268,9 @@ _REQUEST: tuple[Decorator, ...] = (
         show_default=True,
         help="auto, none, required, or a tool's name.",
     ),
-    click.option("--parallel/--no-parallel", default=True, help="Allow several calls in one answer."),
+    click.option(
+        "--parallel/--no-parallel", "parallel_tool_calls", default=True, help="Allow several calls in one answer."
+    ),
     click.option(
         "--response-format",
         metavar="FORMAT",

@@ -58,13 +58,14 @@ from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
 from unrender.printable import excerpt_at
 from unrender.verify import Report, Verdict, verify, verify_quickly
-from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
+from unrender.verify.verdicts import CapabilityFinding, diff
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _LABEL = 12
 """Minimum width of labels, which aligns rows that are printed separately."""
 _REASONS = 3
 """Maximum number of reasons listed for skipped checks."""
+_SEVERITIES = list(Severity)
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
@@ -203,7 +204,8 @@ def show_report(name: str, report: Report, *, everything: bool = False) -> None:
             failed = f"failed ({finding.held} of {finding.total} passed), fed {example.chunking}"
             print_heading(finding.capability, failed if finding in report.failed else changed)
             print_block([(example.answer, NO_STYLE)] if finding in report.failed else [], indent=INDENT)
-            _print_diff(example)
+            for line in diff(example):
+                print_block([(line, _DIFF_STYLES[line[0]])], indent=INDENT)
 
 
 def verdict_of(report: Report) -> tuple[StyledPiece, str]:
@@ -237,11 +239,6 @@ def _history_summary(report: Report) -> LabelledRow:
     kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
     changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
     return "history   ", "every follow-up keeps the last answer" if all(kept) else changed
-
-
-def _print_diff(example: Counterexample) -> None:
-    for line in diff(example):
-        print_block([(line, _DIFF_STYLES[line[0]])], indent=INDENT)
 
 
 def _show_reports(outcomes: Sequence[Examined[Report]]) -> None:
@@ -312,7 +309,8 @@ def lint_command(
         _show_findings(outcomes[0].name, outcomes[0].result, explained=bool(explain))
     else:
         _show_linted(outcomes)
-    sys.exit(exit_code(outcomes, partial(_fails, least=Severity(fail_on))))
+    failing = _SEVERITIES[: _SEVERITIES.index(Severity(fail_on)) + 1]
+    sys.exit(exit_code(outcomes, lambda findings: any(it.severity in failing for it in findings)))
 
 
 def _show_rules(rules: Sequence[Rule], *, as_json: bool) -> None:
@@ -326,15 +324,7 @@ def _show_rules(rules: Sequence[Rule], *, as_json: bool) -> None:
 
 def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
     """Return the findings, errors first."""
-    return tuple(
-        sorted(lint(load_template(name), ignore=ignore), key=lambda finding: list(Severity).index(finding.severity))
-    )
-
-
-def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
-    """Return True if a finding is at least as severe as `least`."""
-    order = list(Severity)
-    return any(order.index(finding.severity) <= order.index(least) for finding in findings)
+    return tuple(sorted(lint(load_template(name), ignore=ignore), key=lambda it: _SEVERITIES.index(it.severity)))
 
 
 def _show_findings(name: str, findings: Sequence[Finding], *, explained: bool) -> None:

@@ -107,8 +107,12 @@ def print_sentence(*pieces: str | StyledPiece) -> None:
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print indented text with its own line breaks. Long lines are folded, and trailing empty lines are left out."""
-    for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
-        _print(_text([(indent, NO_STYLE)]) + line)
+    columns = max(width() - len(indent), NARROWEST)
+    text = _text([(printable_lines(text), style) for text, style in pieces])
+    text.rstrip()
+    for line in text.split("\n", allow_blank=True):
+        for part in line.divide(range(columns, len(line), columns)):
+            _print(_text([(indent, NO_STYLE)]) + part)
 
 
 def print_heading(title: str, summary: str = "") -> None:
@@ -262,15 +266,6 @@ def _text(pieces: Styled) -> Text:
     from rich.text import Text  # noqa: PLC0415 - an extra
 
     return Text.assemble(*pieces)
-
-
-def _folded(pieces: Styled, columns: int) -> list[Text]:
-    """Return escaped text in lines of at most `columns` characters, without trailing empty lines."""
-    text = _text([(printable_lines(text), style) for text, style in pieces])
-    text.rstrip()
-    return [
-        part for line in text.split("\n", allow_blank=True) for part in line.divide(range(columns, len(line), columns))
-    ]
 
 
 def shortened(text: str, longest: int) -> str:
