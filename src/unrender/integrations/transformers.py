@@ -31,9 +31,6 @@ from unrender.token_ids import TokenParser
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
-DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
-"""Supported libraries and their grammar dialects. The first installed one is preferred."""
-
 
 class Matcher(Protocol):
     """Tracks one answer token by token, and computes the tokens that the grammar allows next."""
@@ -52,11 +49,6 @@ class Matcher(Protocol):
         ...
 
 
-def preferred_library() -> str:
-    """Return the default library, or "" if none is installed."""
-    return next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
-
-
 @kept(8_000_000)
 def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
     """Return a function that creates a matcher from the text of a grammar.
@@ -70,17 +62,13 @@ def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], 
 
 def masked_scores(matcher: Matcher, scores: Any) -> Any:
     """Return the scores, with minus infinity for every token that isn't allowed next."""
-    flags = _flags(matcher.bits().to(scores.device), scores.shape[-1])
-    return scores.masked_fill(~flags, -float("inf"))
-
-
-def _flags(bits: Any, size: int) -> Any:
-    """Return a bit mask as booleans, one for each of `size` tokens. Tokens for which the mask has no bit aren't allowed."""
-    torch = importlib.import_module("torch")
+    torch, bits, size = importlib.import_module("torch"), matcher.bits().to(scores.device), scores.shape[-1]
     # Each word has 32 bits: bit 0 of word 0 represents token 0, and bit 0 of word 1 represents token 32.
     flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
     flags = flags.flatten()[:size].bool()
-    return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
+    # Tokens for which the mask has no bit aren't allowed.
+    flags = torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
+    return scores.masked_fill(~flags, -float("inf"))
 
 
 class _Llguidance:
@@ -168,6 +156,7 @@ _LIBRARIES: Mapping[str, Callable[[Any, int], Callable[[str], Matcher]]] = {
     "llguidance": _llguidance,
     "xgrammar": _xgrammar,
 }
+"""Supported libraries. The first installed one is preferred."""
 
 
 _PROMPT = 20
@@ -284,9 +273,11 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     neither library is installed, or if the answer can't be expressed as a grammar. `generate` raises this error if the library rejects the
     grammar.
     """
-    chosen = library or preferred_library()
-    if chosen not in DIALECTS:
-        raise GrammarError(f"library: expected one of {', '.join(DIALECTS)}, installed, found {chosen or 'neither'!r}")
+    chosen = library or next(filter(importlib.util.find_spec, _LIBRARIES), "")
+    if chosen not in _LIBRARIES:
+        raise GrammarError(
+            f"library: expected one of {', '.join(_LIBRARIES)}, installed, found {chosen or 'neither'!r}"
+        )
     grammar = turn.constraint(cast(Engine, chosen)).grammar
     return _Constrained(chosen, tokenizer, grammar)
 
