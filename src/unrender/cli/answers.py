@@ -30,10 +30,7 @@ from unrender.cli.inputs import (
 )
 from unrender.cli.templates import answers
 from unrender.cli.terminal import (
-    BOLD,
-    DIM,
     INDENT,
-    NO_STYLE,
     ROLE_STYLES,
     event_data,
     event_line,
@@ -83,7 +80,7 @@ def preview_command(
     if only_prompt:
         print_document(turn.prompt)
         return
-    text = example_answer(turn, request.conversation, seed) if answer is None else text_of_file(answer)
+    text = example_answer(turn, request.messages, seed) if answer is None else text_of_file(answer)
     parser = turn.parser()
     complaints = _complaints(parser, [text])
     message = parser.message.to_openai()
@@ -138,7 +135,7 @@ def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], N
 
 def _show_text(title: str, summary: str, text: str) -> None:
     print_heading(title, summary)
-    print_block([(text, NO_STYLE)], indent=INDENT)
+    print_block([(text, "")], indent=INDENT)
 
 
 @click.command(short_help="Turn output into a message.")
@@ -160,12 +157,9 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
         raise BadInput("standard input is closed")
     from_file = output != STANDARD_STREAM
     pieces = [text_of_file(output)] if from_file else chunks(cast(BufferedIOBase, sys.stdin.buffer))
-    if stream and as_json:
-        complaints = _complaints(parser, pieces, lambda event: print_json(event_data(event), indent=None))
-    elif stream:
-        complaints = _complaints(parser, pieces, print_event)
-    else:
-        complaints = _complaints(parser, pieces)
+    show = (lambda event: print_json(event_data(event), indent=None)) if as_json else print_event
+    complaints = _complaints(parser, pieces, show if stream else None)
+    if not stream:
         print_json(parser.message.to_openai())
         for complaint in complaints:
             remark(complaint)
@@ -225,7 +219,7 @@ def explain_command(
     text = text_of_file(output)
     loaded = request.load()
     begun = None if prompt is None else text_of_file(prompt)
-    explanation = explain(loaded, text, messages=request.conversation, prompt=begun, **request.arguments)
+    explanation = explain(loaded, text, messages=request.messages, prompt=begun, **request.arguments)
     if as_json:
         print_json(explanation.to_dict())
     else:
@@ -331,7 +325,7 @@ def _text(chunk: Any, where: str) -> str:
 def _show_replay(result: Replay) -> None:
     for step in result.steps:
         held = f"  ({step.held} characters held back)" if step.held else ""
-        print_line(("end of output" if step.chunk is None else repr(step.chunk), BOLD), (held, DIM))
+        print_line(("end of output" if step.chunk is None else repr(step.chunk), "bold"), (held, "dim"))
         for event in step.events:
             print_line(f"{INDENT}{event_line(event)}")
     print_heading("Other chunkings", f"{result.tried} tried, {len(result.differences) or 'none'} differ")

@@ -30,8 +30,7 @@ STANDARD_STREAM = "-"
 """Path that stands for standard output, or for standard input when reading."""
 
 
-DEFAULT_QUESTION = [{"role": "user", "content": "Hello"}]
-"""The default conversation."""
+_QUESTION = [{"role": "user", "content": "Hello"}]
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 _READ = "unrender.read"
@@ -218,19 +217,14 @@ class RequestOptions:
         return load_template(self.source, name=self.template_name)
 
     @property
-    def conversation(self) -> Sequence[Any]:
-        """The messages, by default a single question."""
-        return DEFAULT_QUESTION if self.messages is None else self.messages
-
-    @property
     def arguments(self) -> dict[str, Any]:
         """All arguments of `ChatTemplate.prepare` except the messages."""
         names = ("tools", "tool_choice", "response_format", "parallel_tool_calls")
         return {**{name: getattr(self, name) for name in names}, **self.chat_template_kwargs}
 
     def turn(self) -> Turn:
-        """Return the turn for the request. Raises the errors of `ChatTemplate.prepare`."""
-        return self.load().prepare(self.conversation, **self.arguments)
+        """Return the turn for the request, by default for a single question. Raises the errors of `ChatTemplate.prepare`."""
+        return self.load().prepare(_QUESTION if self.messages is None else self.messages, **self.arguments)
 
 
 def _response_format(context: click.Context, option: click.Parameter, value: str | None) -> Any:

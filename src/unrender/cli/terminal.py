@@ -37,30 +37,27 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 StyledPiece = tuple[str, str]
-"""A string and its style."""
+"""A string and its style, as rich spells it."""
 Styled = Sequence[StyledPiece]
 
-NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW = "", "bold", "dim", "red", "green", "yellow"
-MAGENTA, CYAN, BOLD_CYAN = "magenta", "cyan", "bold cyan"
-"""Names of styles, as rich spells them."""
 ROLE_STYLES: Mapping[str, str] = {
-    "reasoning": MAGENTA,
-    "content": GREEN,
-    "marker": DIM,
-    "name": BOLD_CYAN,
-    "argument": CYAN,
-    "id": YELLOW,
-    "malformed": RED,
+    "reasoning": "magenta",
+    "content": "green",
+    "marker": "dim",
+    "name": "bold cyan",
+    "argument": "cyan",
+    "id": "yellow",
+    "malformed": "red",
 }
 """Styles of the parts of an answer, with the same colours as the animation in the documentation."""
 _SIGNS: Mapping[str, str] = {
-    "passed": GREEN,
-    "skipped": DIM,
-    "failed": RED,
-    "error": RED,
-    "warning": YELLOW,
-    "note": CYAN,
-    "not examined": RED,
+    "passed": "green",
+    "skipped": "dim",
+    "failed": "red",
+    "error": "red",
+    "warning": "yellow",
+    "note": "cyan",
+    "not examined": "red",
 }
 """Styles of verdicts and severities. The verdicts themselves are words, so output without colours contains the same information."""
 _EVENTS: Mapping[type[Event], str] = {
@@ -96,7 +93,7 @@ def width() -> int:
 
 def print_line(*pieces: str | StyledPiece, columns: int | None = None) -> None:
     """Print pieces of text as one line, which is wrapped if `columns` is given. Line breaks within a piece are escaped."""
-    parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
+    parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
     _print(_text([(printable_line(text), style) for text, style in parts]), columns)
 
 
@@ -112,13 +109,13 @@ def print_block(pieces: Styled, *, indent: str = "") -> None:
     text.rstrip()
     for line in text.split("\n", allow_blank=True):
         for part in line.divide(range(columns, len(line), columns)):
-            _print(_text([(indent, NO_STYLE)]) + part)
+            _print(_text([(indent, "")]) + part)
 
 
 def print_heading(title: str, summary: str = "") -> None:
     """Print an empty line, followed by a title with a short summary next to it."""
     print_line()
-    print_line((title, BOLD), "  " if summary else "", signed(summary))
+    print_line((title, "bold"), "  " if summary else "", signed(summary))
 
 
 def print_rows(rows: Sequence[LabelledRow]) -> None:
@@ -133,13 +130,13 @@ def print_rows(rows: Sequence[LabelledRow]) -> None:
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
     grid = _grid({"no_wrap": True}, {"overflow": "fold"})
     for (label, value), (_, whole) in zip(shown, rows, strict=True):
-        grid.add_row(_text([(INDENT + label, DIM)]), _text([(value, signed(whole)[1])]))
+        grid.add_row(_text([(INDENT + label, "dim")]), _text([(value, signed(whole)[1])]))
     _print(grid, max(width(), margin + NARROWEST))
 
 
 def signed(text: str) -> StyledPiece:
     """Return a string in the style of the verdict or severity at its start."""
-    return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
+    return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], "")
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -152,7 +149,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for number, (*cells, words) in enumerate(shown):
         grid = _grid(*columns, {"overflow": "fold"})
         beneath = number and not beside
-        texts = [(cell, signed(cell)[1] if number else DIM) for cell in (*cells, "" if beneath else words)]
+        texts = [(cell, signed(cell)[1] if number else "dim") for cell in (*cells, "" if beneath else words)]
         grid.add_row(*(_text([text]) for text in texts))
         _print(grid, max(width(), margin + 1))
         if beneath and words:
@@ -278,7 +275,7 @@ def shortened(text: str, longest: int) -> str:
 
 def print_event(event: Event) -> None:
     """Print an event as one line, in the colour of its part."""
-    print_line((event_line(event), _EVENTS.get(type(event), NO_STYLE)))
+    print_line((event_line(event), _EVENTS.get(type(event), "")))
 
 
 def event_line(event: Event) -> str:

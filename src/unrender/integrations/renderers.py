@@ -112,7 +112,7 @@ class Renderer:
         stops = set(self.get_stop_token_ids())
         length = next((at + 1 for at in reversed(range(len(token_ids))) if token_ids[at] not in stops), 0)
         ends += [length for event in reader.finish() if _completes(event)]
-        message, (text, starts) = reader.message, self._measured(token_ids)
+        message, (text, starts) = reader.message, Detokenizer(self._encoder.tokenizer).measured(token_ids)
         said = [span.end for span in reader.parser.spans if span.role in (Role.CONTENT, Role.REASONING)]
         reasoning = turn.format.reasoning
         calls, last, place = [], 0, slice(0, 0)
@@ -185,15 +185,6 @@ class Renderer:
 
     def _text(self, ids: Sequence[int]) -> str:
         return Detokenizer(self._encoder.tokenizer).text(ids)
-
-    def _measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the text of `ids`, and the position at which each token's text starts."""
-        decoded, parts, starts, length = Detokenizer(self._encoder.tokenizer), [], [], 0
-        for id in ids:
-            starts.append(length)
-            parts.append(decoded.feed(id))
-            length += len(parts[-1])
-        return "".join([*parts, decoded.flush()]), starts
 
 
 def _template(tokenizer: Any, name: str | None) -> ChatTemplate:

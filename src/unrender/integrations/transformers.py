@@ -35,17 +35,15 @@ __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria",
 class Matcher(Protocol):
     """Tracks one answer token by token, and computes the tokens that the grammar allows next."""
 
-    @property
-    def ended(self) -> bool:
-        """True after the answer has ended. No method may be called after that."""
-        ...
-
     def bits(self) -> Any:
         """Return the allowed next tokens as a bit mask in a tensor of 32-bit integers."""
         ...
 
-    def take(self, token: int) -> None:
-        """Add the chosen token. Raises `ValueError` if the grammar doesn't allow it."""
+    def take(self, token: int) -> bool:
+        """Add the chosen token. Return False if the answer has ended, or if the grammar doesn't allow the token.
+
+        No method may be called after that.
+        """
         ...
 
 
@@ -81,15 +79,12 @@ class _Llguidance:
         """Token that ends an answer. The end is detected here, because the library's own matcher stops as soon as no other token is
         allowed.
         """
-        self.ended = False
 
     def bits(self) -> Any:
         return self._torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=self._torch.int32)
 
-    def take(self, token: int) -> None:
-        if not self._matcher.consume_token(token):
-            raise ValueError(f"the grammar doesn't allow this token: {self._matcher.get_error()}")
-        self.ended = token == self._end
+    def take(self, token: int) -> bool:
+        return bool(self._matcher.consume_token(token)) and token != self._end
 
 
 def _llguidance(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
@@ -128,17 +123,12 @@ class _Xgrammar:
         self._matcher = matcher
         self._words = words
 
-    @property
-    def ended(self) -> bool:
-        return bool(self._matcher.is_terminated())
-
     def bits(self) -> Any:
         self._matcher.fill_next_token_bitmask(self._words)
         return self._words[0]
 
-    def take(self, token: int) -> None:
-        if not self._matcher.accept_token(token):
-            raise ValueError("the grammar doesn't allow this token")
+    def take(self, token: int) -> bool:
+        return bool(self._matcher.accept_token(token)) and not self._matcher.is_terminated()
 
 
 def _xgrammar(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
@@ -356,7 +346,8 @@ class _Constrained:
             self._rows = self._begun(rows, scores.shape[-1])
         else:
             # The grammar doesn't cover the prompt, so pass only generated tokens to the matchers.
-            self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
+            taken = zip(self._rows, input_ids[:, -1].tolist(), strict=True)
+            self._rows = [matcher if matcher and matcher.take(token) else None for matcher, token in taken]
         self._length = length
         paired = zip(self._rows, scores, strict=True)
         allowed = [row if matcher is None else masked_scores(matcher, row) for matcher, row in paired]
@@ -368,17 +359,6 @@ class _Constrained:
             return [make(self._text) for _ in range(rows)]
         except (ValueError, RuntimeError) as error:
             raise GrammarError(f"{self._library} rejects the grammar: {error!s:.300}") from error
-
-
-def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
-    """Return the matcher after it has accepted a token, or None if the sequence has ended."""
-    if matcher is None:
-        return None
-    try:
-        matcher.take(token)
-    except ValueError:
-        return None
-    return None if matcher.ended else matcher
 
 
 class _Ended:

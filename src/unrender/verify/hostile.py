@@ -217,7 +217,7 @@ def stray_closers(run: Run) -> CapabilityFinding:
     if not end.strip():
         return finding("stray closers", [], reason="the format has no reasoning")
     text, tried = f"Quite so\n{end.strip()}\n\nIt rains.", []
-    for thinking in (None, False) if candidate.capabilities.supports_enable_thinking else (None,):
+    for thinking in (None, False) if candidate.prober.capabilities.supports_enable_thinking else (None,):
         prompt = replace(candidate, thinking=thinking).prompt
         if prompt is not None:
             message = candidate.read(prompt, [text]).message

@@ -162,7 +162,7 @@ _TURNS: Mapping[str, tuple[Said, Conversation]] = {
 
 def thinking(run: Run) -> Iterator[CapabilityFinding]:
     """Parse answers after real prompts, with thinking on and then off."""
-    switch = run.candidate.capabilities.supports_enable_thinking
+    switch = run.candidate.prober.capabilities.supports_enable_thinking
     for on in (True, False):
         answers = [answer for answer in run.answers if switch and (on or not answer.reasoning)]
         reason = NOT_WRITTEN if switch else "the template has no thinking switch"
