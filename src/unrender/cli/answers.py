@@ -18,13 +18,13 @@ from unrender.cli.inputs import (
     STANDARD_STREAM,
     BadInput,
     InputPath,
+    JsonFile,
     RequestOptions,
     all_option,
     conversation_options,
     json_of,
     json_option,
     parse_json,
-    read_json,
     request_options,
     text_of_file,
 )
@@ -171,14 +171,7 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
 
 @click.command(short_help="Find calls that a server left in a message's text.")
 @click.argument("message", type=InputPath())
-@click.option(
-    "--tools",
-    required=True,
-    metavar="FILE",
-    type=InputPath(),
-    callback=read_json,
-    help="A JSON file with OpenAI's `tools`.",
-)
+@click.option("--tools", required=True, metavar="FILE", type=JsonFile(), help="A JSON file with OpenAI's `tools`.")
 @json_option
 def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
     """Find tool calls that a server left in the content or the reasoning of MESSAGE, without a template.

@@ -17,10 +17,10 @@ from unrender import ChatTemplate
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
+    JsonFile,
     json_of,
     json_option,
     load_template,
-    read_json,
     read_source,
     template_argument,
     template_name_option,
@@ -182,9 +182,7 @@ def _data(item: Declared | BadInput | FormatError) -> dict[str, str]:
     help="Write it into this tokenizer_config.json instead of printing it; - reads one from standard input.",
 )
 @click.option("--check", "checks", is_flag=True, help="Test it with transformers on rendered answers.")
-@click.option(
-    "--declared", metavar="FILE", type=InputPath(), callback=read_json, help="Check this response template instead."
-)
+@click.option("--declared", metavar="FILE", type=JsonFile(), help="Check this response template instead.")
 @json_option
 def export_command(
     template: str,

@@ -171,14 +171,16 @@ class InputPath(click.Path):
         return path
 
 
-def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
-    """Return the value in an option's JSON file, or None if the option isn't given. Raises a usage error if the file isn't valid JSON."""
-    if path is None:
-        return None
-    try:
-        return json_of(path)
-    except BadInput as error:
-        raise click.BadParameter(error.message) from error
+class JsonFile(InputPath):
+    """A JSON file to read. The command gets its value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value in the file. Fails if the file can't be read or isn't JSON."""
+        path = super().convert(value, param, ctx)
+        try:
+            return json_of(path)
+        except BadInput as error:
+            self.fail(error.message, param, ctx)
 
 
 def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
@@ -228,7 +230,9 @@ class RequestOptions:
 
 
 def _response_format(context: click.Context, option: click.Parameter, value: str | None) -> Any:
-    return {"type": value} if value in _FORMATS else read_json(context, option, value)
+    if value is None:
+        return None
+    return {"type": value} if value in _FORMATS else JsonFile().convert(value, option, context)
 
 
 Command = Callable[..., None]
@@ -249,12 +253,10 @@ set_option = click.option(
     help="A variable of the template, e.g. enable_thinking=false.",
 )
 _MESSAGES = click.option(
-    "--messages", metavar="FILE", type=InputPath(), callback=read_json, help="A JSON file with the conversation so far."
+    "--messages", metavar="FILE", type=JsonFile(), help="A JSON file with the conversation so far."
 )
 _REQUEST: tuple[Decorator, ...] = (
-    click.option(
-        "--tools", metavar="FILE", type=InputPath(), callback=read_json, help="A JSON file with OpenAI's `tools`."
-    ),
+    click.option("--tools", metavar="FILE", type=JsonFile(), help="A JSON file with OpenAI's `tools`."),
     click.option(
         "--tool-choice",
         metavar="CHOICE",

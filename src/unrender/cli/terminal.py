@@ -60,15 +60,6 @@ _SIGNS: Mapping[str, str] = {
     "not examined": "red",
 }
 """Styles of verdicts and severities. The verdicts themselves are words, so output without colours contains the same information."""
-_EVENTS: Mapping[type[Event], str] = {
-    ReasoningText: ROLE_STYLES["reasoning"],
-    ContentText: ROLE_STYLES["content"],
-    ToolCallStarted: ROLE_STYLES["name"],
-    ArgumentsText: ROLE_STYLES["argument"],
-    Malformed: ROLE_STYLES["malformed"],
-    MessageFinished: ROLE_STYLES["marker"],
-}
-
 LabelledRow = tuple[str, str]
 """A label and its value."""
 UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
@@ -275,26 +266,31 @@ def shortened(text: str, longest: int) -> str:
 
 def print_event(event: Event) -> None:
     """Print an event as one line, in the colour of its part."""
-    print_line((event_line(event), _EVENTS.get(type(event), "")))
+    print_line(_styled(event))
 
 
 def event_line(event: Event) -> str:
     """Return an event as one line of text, in which the model's text is quoted."""
+    return _styled(event)[0]
+
+
+def _styled(event: Event) -> StyledPiece:
     match event:
         case ReasoningText(text):
-            return f"reasoning   {text!r}"
+            return f"reasoning   {text!r}", ROLE_STYLES["reasoning"]
         case ContentText(text):
-            return f"content     {text!r}"
+            return f"content     {text!r}", ROLE_STYLES["content"]
         case ToolCallStarted(index, id, name, known):
-            return f"call {index}      {_word(name)} id={_word(id)}" + ("" if known else " (unknown tool)")
+            line = f"call {index}      {_word(name)} id={_word(id)}"
+            return line if known else f"{line} (unknown tool)", ROLE_STYLES["name"]
         case ArgumentsText(index, text):
-            return f"arguments {index} {text!r}"
+            return f"arguments {index} {text!r}", ROLE_STYLES["argument"]
         case ToolCallFinished(index, status):
-            return f"call {index}      {status}"
+            return f"call {index}      {status}", ""
         case Malformed(text, position, expected):
-            return f"malformed   {text!r} at character {position}: expected {expected}"
+            return f"malformed   {text!r} at character {position}: expected {expected}", ROLE_STYLES["malformed"]
         case MessageFinished():
-            return "finished"
+            return "finished", ROLE_STYLES["marker"]
 
 
 def event_data(event: Event) -> dict[str, Any]:
