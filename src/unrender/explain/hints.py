@@ -92,14 +92,11 @@ def _unknown_tool(case: HintCase) -> Iterator[Advice]:
     for call in (*message.tool_calls, *message.failed_calls):
         if call.name in ("", *names):
             continue
-        if case.reading.malformed or nearest(call.name, names, cutoff=_NEAR):
-            text = f"not a tool call: unknown tool {call.name!r}; {_suggestion(call.name, names)}"
+        near = nearest(call.name, names, cutoff=_NEAR)
+        if near or case.reading.malformed:
+            meant = f"did the model mean {near!r}?" if near else f"offered are {_listed(names)}"
+            text = f"not a tool call: unknown tool {call.name!r}; {meant}"
             yield text, "Constrain generation, or return the error to the model as a tool result"
-
-
-def _suggestion(name: str, names: list[str]) -> str:
-    near = nearest(name, names, cutoff=_NEAR)
-    return f"did the model mean {near!r}?" if near else f"offered are {_listed(names)}"
 
 
 def _stripped(case: HintCase) -> Iterator[Advice]:
