@@ -27,6 +27,7 @@ import fetch
 from environment import ROOT, between, table
 
 from unrender import ChatTemplate
+from unrender.analysis.ask import Prober
 from unrender.conversation.messages import Said
 from unrender.errors import ExportError
 from unrender.export import read_response_template
@@ -183,7 +184,8 @@ def compare(pair: Pair) -> Comparison:
     """Parse the rendered answers of a pair with both response templates."""
     template = ChatTemplate.from_file(pair.path)
     format_ = template.format._ended_by(template._with_tools.eos_token)
-    modes = _modes(Candidate(template=template._with_tools, format=format_, capabilities=template.capabilities))
+    prober = Prober(template=template._with_tools, capabilities=template.capabilities, tokens={"eos_token": ""})
+    modes = _modes(Candidate(prober=prober, format=format_))
     theirs = export.response_reader(read_response_template(pair.response_template))
     ours, refusal = _ours(template)
     readings = tuple(_readings(modes, ours, theirs))

@@ -205,6 +205,15 @@ class Detokenizer:
         """Return the text of ids, including special tokens."""
         return self._tokenizer.decode(ids, **self._options) if ids else ""
 
+    def measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
+        """Return the text of ids, and the position at which the text of each one starts."""
+        parts, starts, length = list[str](), [], 0
+        for id in ids:
+            starts.append(length)
+            parts.append(self.feed(id))
+            length += len(parts[-1])
+        return "".join([*parts, self.flush()]), starts
+
 
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
     """Return the ids of all added tokens of a tokenizer, whether or not they are marked as special.
@@ -335,15 +344,7 @@ class PromptEncoder:
             encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
             return list(encoding["input_ids"]), _places(encoding["offset_mapping"])
         ids = list(tokenizer.encode(text, add_special_tokens=False))
-        return ids, self._decoded_places(ids)
-
-    def _decoded_places(self, ids: Sequence[int]) -> list[int]:
-        """Return the start position of each id by decoding. Used for tokenizers that don't return offsets."""
-        decoded, places, at = Detokenizer(self.tokenizer), [], 0
-        for id in ids:
-            places.append(at)
-            at += len(decoded.feed(id))
-        return places
+        return ids, Detokenizer(self.tokenizer).measured(ids)[1]  # The tokenizer returns no offsets.
 
     def _anchor_of(self, special: Sequence[str]) -> tuple[str, int]:
         """Return text after which the tokenizer adds no space, and the number of ids of this text."""

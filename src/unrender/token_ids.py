@@ -20,42 +20,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from unrender import Event, Message, Parser
-from unrender.cache import Cache, kept
+from unrender.cache import kept
 from unrender.format import literal_texts
 from unrender.json_values import FrozenDict
-from unrender.limits import MAX_FEW, MAX_FILE
 from unrender.prompt import Decoder, Detokenizer, PromptEncoder, added_tokens, special_ids_of
 from unrender.signatures import checked, checked_late
 from unrender.types import ParsedAnswer
 
 __all__ = ["ChunkParser", "PromptEncoder", "TokenParser", "special_ids_of"]
-
-
-class PromptTexts:
-    """Texts of growing prompts. Text that is known from an earlier turn isn't decoded again, so a turn's cost doesn't depend on its prompt.
-
-    Several conversations may share an object. Texts that haven't been used for the longest time are dropped.
-    """
-
-    __slots__ = ("_known", "_tokenizer")
-
-    def __init__(self, tokenizer: Decoder) -> None:
-        self._tokenizer = tokenizer
-        self._known: Cache[str] = Cache(MAX_FILE)
-
-    def text(self, ids: Sequence[int]) -> str:
-        """Return the text of a prompt's ids."""
-        known = self._known.get(_key(ids))
-        return Detokenizer(self._tokenizer).text(ids) if known is None else known
-
-    def keep(self, ids: Sequence[int], text: str) -> None:
-        """Store the text of a prompt for later calls of `text`."""
-        self._known.put(_key(ids), text, len(text))
-
-
-def _key(ids: Sequence[int]) -> tuple[int, ...]:
-    # The hash of a tuple takes a tenth of the time of a digest, which needs the ids as bytes. It has 64 bits, so no other prompt has it.
-    return len(ids), hash(tuple(ids)), *ids[-MAX_FEW:]
 
 
 @checked

@@ -1,6 +1,6 @@
 """The command line, `unrender`.
 
-`commands` groups all commands, which are defined in `templates`, `format`, `answers`, `batch` and `serving`. `inputs` loads files and
+`commands` groups all commands, which are defined in `templates`, `format`, `answers` and `serving`. `inputs` loads files and
 options, and writes files. `examining` checks many templates in parallel, and `terminal` prints.
 
 Rules: results are written to standard output, and remarks to standard error. The exit code is 0 for success, 1 if a check failed or the

@@ -1,4 +1,4 @@
-"""Commands for one turn: `preview` makes up an answer, `parse`, `explain` and `rescue` parse one, and `grammar` prints a grammar."""
+"""Commands for one turn: `preview` makes up an answer, `parse`, `explain`, `rescue` and `replay` parse one, and `grammar` prints a grammar."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from unrender.cli.inputs import (
     STANDARD_STREAM,
     BadInput,
     InputPath,
+    JsonFile,
     RequestOptions,
     all_option,
     conversation_options,
     json_of,
     json_option,
-    read_json,
+    parse_json,
     request_options,
     text_of_file,
 )
 from unrender.cli.templates import answers
 from unrender.cli.terminal import (
     INDENT,
-    NO_STYLE,
     ROLE_STYLES,
     event_data,
     event_line,
@@ -47,18 +47,15 @@ from unrender.cli.terminal import (
 )
 from unrender.dialects import ENGINE_OF
 from unrender.examples import example_answer
-from unrender.explain import Explanation, explain, page_of
+from unrender.explain import Explanation, Replay, explain, page_of, replay
 from unrender.limits import MAX_BLOCK
 
-_FIELDS = {
-    "messages": "messages",
-    "tools": "tools",
-    "tool_choice": "tool_choice",
-    "response_format": "response_format",
-    "parallel_tool_calls": "parallel",
-    "chat_template_kwargs": "settings",
-}
-"""Maps the supported fields of an OpenAI request to names in `RequestOptions`."""
+_FIELDS = ("messages", "tools", "tool_choice", "response_format", "parallel_tool_calls", "chat_template_kwargs")
+"""The supported fields of an OpenAI request."""
+_STREAM_FIELDS = ("", "data", "event", "id", "retry")
+"""Field names of an event stream. A line with an empty field name is a comment."""
+_DONE = "[DONE]"
+"""Last event of OpenAI's streams."""
 
 
 @click.command(short_help="Show prompt, answer and message.")
@@ -83,7 +80,7 @@ def preview_command(
     if only_prompt:
         print_document(turn.prompt)
         return
-    text = example_answer(turn, request.conversation, seed) if answer is None else text_of_file(answer)
+    text = example_answer(turn, request.messages, seed) if answer is None else text_of_file(answer)
     parser = turn.parser()
     complaints = _complaints(parser, [text])
     message = parser.message.to_openai()
@@ -106,11 +103,10 @@ def _with_body(request: RequestOptions, path: str) -> RequestOptions:
         return replace(request, messages=body)
     if not isinstance(body, dict) or "messages" not in body:
         raise BadInput(f"{path}: expected a list of messages, or an object with `messages`")
-    said = {ours: body[theirs] for theirs, ours in _FIELDS.items() if body.get(theirs) is not None}
     # Options take precedence over the file, unless their values are the defaults.
     unset = RequestOptions(source=request.source)
-    given = {name: getattr(request, name) for name in _FIELDS.values()}
-    return replace(request, **said | {name: value for name, value in given.items() if value != getattr(unset, name)})
+    left = [name for name in _FIELDS if getattr(request, name) == getattr(unset, name)]
+    return replace(request, **{name: body[name] for name in left if body.get(name) is not None})
 
 
 def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
@@ -139,7 +135,7 @@ def _complaints(parser: Parser, output: Iterable[str], show: Callable[[Event], N
 
 def _show_text(title: str, summary: str, text: str) -> None:
     print_heading(title, summary)
-    print_block([(text, NO_STYLE)], indent=INDENT)
+    print_block([(text, "")], indent=INDENT)
 
 
 @click.command(short_help="Turn output into a message.")
@@ -161,12 +157,9 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
         raise BadInput("standard input is closed")
     from_file = output != STANDARD_STREAM
     pieces = [text_of_file(output)] if from_file else chunks(cast(BufferedIOBase, sys.stdin.buffer))
-    if stream and as_json:
-        complaints = _complaints(parser, pieces, lambda event: print_json(event_data(event), indent=None))
-    elif stream:
-        complaints = _complaints(parser, pieces, print_event)
-    else:
-        complaints = _complaints(parser, pieces)
+    show = (lambda event: print_json(event_data(event), indent=None)) if as_json else print_event
+    complaints = _complaints(parser, pieces, show if stream else None)
+    if not stream:
         print_json(parser.message.to_openai())
         for complaint in complaints:
             remark(complaint)
@@ -178,14 +171,7 @@ def parse_command(output: str, *, request: RequestOptions, stream: bool, as_json
 
 @click.command(short_help="Find calls that a server left in a message's text.")
 @click.argument("message", type=InputPath())
-@click.option(
-    "--tools",
-    required=True,
-    metavar="FILE",
-    type=InputPath(),
-    callback=read_json,
-    help="A JSON file with OpenAI's `tools`.",
-)
+@click.option("--tools", required=True, metavar="FILE", type=JsonFile(), help="A JSON file with OpenAI's `tools`.")
 @json_option
 def rescue_command(message: str, *, tools: Any, as_json: bool) -> None:
     """Find tool calls that a server left in the content or the reasoning of MESSAGE, without a template.
@@ -226,7 +212,7 @@ def explain_command(
     text = text_of_file(output)
     loaded = request.load()
     begun = None if prompt is None else text_of_file(prompt)
-    explanation = explain(loaded, text, messages=request.conversation, prompt=begun, **request.arguments)
+    explanation = explain(loaded, text, messages=request.messages, prompt=begun, **request.arguments)
     if as_json:
         print_json(explanation.to_dict())
     else:
@@ -275,3 +261,86 @@ def grammar_command(*, request: RequestOptions, dialect: str) -> None:
         print_json(json.loads(grammar))
     else:
         print_document(grammar)
+
+
+@click.command(short_help="Show the events of each chunk.")
+@conversation_options
+@click.argument("chunks", type=InputPath())
+@json_option
+def replay_command(chunks: str, *, request: RequestOptions, as_json: bool) -> None:
+    """Show the events for recorded chunks, and compare other chunkings.
+
+    CHUNKS is a JSON list, a file with one JSON value per line, or a recorded event stream (`data:` lines); - is standard input. A
+    chunk is a string, an object with `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 if another
+    chunking gives another result.
+    """
+    result = replay(request.turn().parser, read_chunks(chunks))
+    if as_json:
+        print_json(_data(result))
+    else:
+        _show_replay(result)
+    sys.exit(bool(result.differences))
+
+
+def read_chunks(path: str) -> list[str]:
+    """Return the chunks in a file. If a chunk has no text, raises `BadInput` with the number of the chunk."""
+    text = text_of_file(path)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        lines = ((number, _said(line)) for number, line in enumerate(text.split("\n"), 1))
+        found = [parse_json(line, f"{path}, line {number}") for number, line in lines if line]
+    chunks = found if isinstance(found, list) else [found]
+    return [_text(chunk, f"{path}: chunk {number}") for number, chunk in enumerate(chunks, 1)]
+
+
+def _said(line: str) -> str:
+    """Return a line without the parts that an event stream adds. For a `data:` line, the data is returned."""
+    field, _, value = line.strip().partition(":")
+    if field not in _STREAM_FIELDS:
+        return line.strip()
+    return "" if field != "data" or value.strip() == _DONE else value.strip()
+
+
+def _text(chunk: Any, where: str) -> str:
+    if isinstance(chunk, dict) and isinstance(choices := chunk.get("choices"), list):
+        choice = choices[0] if choices else {}
+        chunk = choice.get("delta", choice) if isinstance(choice, dict) else choice
+    elif isinstance(chunk, dict) and chunk.get("role") not in (None, "assistant"):
+        raise BadInput(f"{where}: expected a chunk of an answer, found a message of the role {chunk['role']!r:.60}")
+    if isinstance(chunk, dict):
+        chunk = chunk.get("text", chunk.get("content")) or ""
+    if not isinstance(chunk, str):
+        raise BadInput(f"{where}: expected a string, or an object with `text` or `content`, found {chunk!r:.60}")
+    return chunk
+
+
+def _show_replay(result: Replay) -> None:
+    for step in result.steps:
+        held = f"  ({step.held} characters held back)" if step.held else ""
+        print_line(("end of output" if step.chunk is None else repr(step.chunk), "bold"), (held, "dim"))
+        for event in step.events:
+            print_line(f"{INDENT}{event_line(event)}")
+    print_heading("Other chunkings", f"{result.tried} tried, {len(result.differences) or 'none'} differ")
+    for difference in result.differences[:3]:
+        print_heading(difference.chunking)
+        recorded, other = (set(map(event_line, events)) for events in (result.events, difference.events))
+        for sign, lines in (("-", recorded - other), ("+", other - recorded)):
+            for line in sorted(lines):
+                print_line(f"{INDENT}{sign} {line}")
+
+
+def _data(result: Replay) -> dict[str, Any]:
+    def plain(events: Iterable[Event]) -> list[dict[str, Any]]:
+        return list(map(event_data, events))
+
+    differences = (
+        {"chunking": found.chunking, "message": found.message.to_openai(), "events": plain(found.events)}
+        for found in result.differences
+    )
+    return {
+        "steps": [{"chunk": step.chunk, "events": plain(step.events), "held": step.held} for step in result.steps],
+        "message": result.message.to_openai(),
+        "tried": result.tried,
+        "differences": list(differences),
+    }

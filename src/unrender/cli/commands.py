@@ -131,7 +131,7 @@ batch_command = CommandGroup(
     "batch",
     short_help="Replay a recorded stream, or rescue calls.",
     help="Replay a recorded stream, or rescue calls from a recorded message.",
-    sections={"Commands": {"replay": "batch", "rescue": "answers"}},
+    sections={"Commands": dict.fromkeys(("replay", "rescue"), "answers")},
 )
 
 

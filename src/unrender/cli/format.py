@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,10 +17,10 @@ from unrender import ChatTemplate
 from unrender.cli.inputs import (
     BadInput,
     InputPath,
+    JsonFile,
     json_of,
     json_option,
     load_template,
-    read_json,
     read_source,
     template_argument,
     template_name_option,
@@ -29,7 +29,6 @@ from unrender.cli.inputs import (
 )
 from unrender.cli.templates import show_report
 from unrender.cli.terminal import (
-    NO_STYLE,
     UNUSABLE,
     print_block,
     print_heading,
@@ -94,7 +93,7 @@ def diff_command(before: str, after: str, *, as_json: bool) -> None:
         print_json([asdict(difference) for difference in found])
     else:
         for difference in found:
-            print_block([(str(difference), NO_STYLE)])
+            print_block([(str(difference), "")])
     sys.exit(bool(found))
 
 
@@ -127,37 +126,27 @@ def list_command(files: tuple[str, ...], *, as_json: bool) -> None:
         print_json([_data(item) for item in found])
     else:
         for item in found:
-            if isinstance(item, _Wrong):
-                print_heading(item.what, item.why)
-            else:
+            if isinstance(item, Declared):
                 print_heading(item.name, item.origin)
                 print_rows([("why", item.why), ("applies", _applies(item))])
-    sys.exit(max((item.code for item in found if isinstance(item, _Wrong)), default=0))
+            else:
+                print_heading("not read" if isinstance(item, BadInput) else "malformed", str(item))
+    codes = [UNUSABLE if isinstance(item, BadInput) else 1 for item in found if not isinstance(item, Declared)]
+    sys.exit(max(codes, default=0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wrong:
-    """A file without a valid declared format."""
-
-    why: str
-    what: str = "malformed"
-    code: int = 1
-
-
-def _checked(file: str) -> Declared | _Wrong:
+def _checked(file: str) -> Declared | BadInput | FormatError:
     """Return the declared format in a file, or the problem with the file."""
     try:
         item = read_declared(read_source(file), where=file, origin=file)
-        taken = {known.name: known for known in declared_formats() if known.origin != str(Path(file).absolute())}
-    except BadInput as error:
-        return _Wrong(what="not read", why=error.message, code=UNUSABLE)
-    except FormatError as error:
-        return _Wrong(why=str(error))
+        taken = {known.name for known in declared_formats() if known.origin != str(Path(file).absolute())}
+    except (BadInput, FormatError) as error:
+        return error
     if item.name in taken:
-        return _Wrong(why=f"{file}: name: expected an unused name, found {item.name!r}")
+        return FormatError(f"{file}: name: expected an unused name, found {item.name!r}")
     for finding in verify_format(item.format).failed:
         answer = finding.counterexample.answer if finding.counterexample else ""
-        return _Wrong(why=f"{file}: format: {finding.capability}: failed for {answer!r:.200}")
+        return FormatError(f"{file}: format: {finding.capability}: failed for {answer!r:.200}")
     return item
 
 
@@ -169,9 +158,9 @@ def _applies(item: Declared) -> str:
     return f"to sources with {'; '.join(parts)}" if parts else "to every template"
 
 
-def _data(item: Declared | _Wrong) -> dict[str, str]:
-    if isinstance(item, _Wrong):
-        return {"error": item.why}
+def _data(item: Declared | BadInput | FormatError) -> dict[str, str]:
+    if not isinstance(item, Declared):
+        return {"error": str(item)}
     return {"name": item.name, "why": item.why, "origin": item.origin, "applies": _applies(item)}
 
 
@@ -193,9 +182,7 @@ def _data(item: Declared | _Wrong) -> dict[str, str]:
     help="Write it into this tokenizer_config.json instead of printing it; - reads one from standard input.",
 )
 @click.option("--check", "checks", is_flag=True, help="Test it with transformers on rendered answers.")
-@click.option(
-    "--declared", metavar="FILE", type=InputPath(), callback=read_json, help="Check this response template instead."
-)
+@click.option("--declared", metavar="FILE", type=JsonFile(), help="Check this response template instead.")
 @json_option
 def export_command(
     template: str,

@@ -11,15 +11,14 @@ from __future__ import annotations
 import functools
 import json
 import os
-import stat
+import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import click
 
@@ -31,65 +30,7 @@ STANDARD_STREAM = "-"
 """Path that stands for standard output, or for standard input when reading."""
 
 
-def write_whole(path: str | Path, data: bytes) -> None:
-    """Write a file atomically. Readers see either the old or the new contents, and if writing fails, the old contents are kept."""
-    out = Path(os.path.realpath(path))
-    with naming(path):
-        if not is_replaceable(out):
-            out.write_bytes(data)
-            return
-        # Create the temporary file in the same folder, because renaming is atomic only within a file system.
-        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())  # Without `fsync`, a power cut after the rename could leave an empty file.
-            Path(name).chmod(_rights(out))
-            Path(name).replace(out)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
-
-
-def is_replaceable(path: str | Path) -> bool:
-    """Return True if the path is a regular file or doesn't exist."""
-    try:
-        return stat.S_ISREG(Path(path).stat().st_mode)
-    except FileNotFoundError:
-        return True
-
-
-@contextmanager
-def naming(path: str | Path) -> Iterator[None]:
-    """Replace the file name of any `OSError` in the block with the path that the user passed."""
-    try:
-        yield
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
-
-
-def _rights(path: Path) -> int:
-    """Return the permissions of a file, or the default permissions if it doesn't exist."""
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        mask = os.umask(0o077)  # The umask can only be read by setting it.
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-def standard_input() -> bytes:
-    """Return the contents of standard input. Raises `OSError` if standard input is closed."""
-    if sys.stdin is None:
-        raise OSError(9, "standard input is closed", STANDARD_STREAM)
-    return sys.stdin.buffer.read()
-
-
-DEFAULT_QUESTION = [{"role": "user", "content": "Hello"}]
-"""The default conversation."""
+_QUESTION = [{"role": "user", "content": "Hello"}]
 _FORMATS = ("text", "json_object")
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 _READ = "unrender.read"
@@ -136,8 +77,10 @@ def read_source(path: str) -> str:
 
 
 def _bytes_of(path: str) -> bytes:
+    if path == STANDARD_STREAM and sys.stdin is None:
+        raise BadInput(f"{path}: standard input is closed")
     try:
-        return standard_input() if path == STANDARD_STREAM else Path(path).read_bytes()
+        return sys.stdin.buffer.read() if path == STANDARD_STREAM else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     except ValueError as error:  # A ValueError means that the path contains a null character.
@@ -150,9 +93,30 @@ def write_text(path: str, text: str) -> None:
         print_document(text.removesuffix("\n"))
         return
     try:
-        write_whole(path, text.encode(errors="backslashreplace"))
+        _write_whole(Path(os.path.realpath(path)), text.encode(errors="backslashreplace"))
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
+
+
+def _write_whole(out: Path, data: bytes) -> None:
+    """Write a file atomically. Readers see either the old or the new contents, and if writing fails, the old contents are kept."""
+    exists = out.exists()
+    if exists and not out.is_file():
+        out.write_bytes(data)
+        return
+    # Create the temporary file in the same folder, because renaming is atomic only within a file system.
+    new = out.with_name(f".unrender-{uuid4().hex}.tmp")
+    try:
+        with new.open("xb") as file:
+            if exists:
+                shutil.copymode(out, new)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # Without `fsync`, a power cut after the rename could leave an empty file.
+        new.replace(out)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def load_template(source: str, *, name: str | None = None) -> ChatTemplate:
@@ -207,14 +171,16 @@ class InputPath(click.Path):
         return path
 
 
-def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
-    """Return the value in an option's JSON file, or None if the option isn't given. Raises a usage error if the file isn't valid JSON."""
-    if path is None:
-        return None
-    try:
-        return json_of(path)
-    except BadInput as error:
-        raise click.BadParameter(error.message) from error
+class JsonFile(InputPath):
+    """A JSON file to read. The command gets its value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value in the file. Fails if the file can't be read or isn't JSON."""
+        path = super().convert(value, param, ctx)
+        try:
+            return json_of(path)
+        except BadInput as error:
+            self.fail(error.message, param, ctx)
 
 
 def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
@@ -236,7 +202,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """A template, and the request described by the options."""
+    """A template, and the request described by the options, with the names of an OpenAI request."""
 
     source: str
     """A path or a hub id."""
@@ -245,31 +211,28 @@ class RequestOptions:
     tools: Any = None
     tool_choice: Any = "auto"
     response_format: Any = None
-    parallel: bool = True
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    parallel_tool_calls: bool = True
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> ChatTemplate:
         """Return the template. Raises `BadInput` with the source if the template can't be loaded."""
         return load_template(self.source, name=self.template_name)
 
     @property
-    def conversation(self) -> Sequence[Any]:
-        """The messages, by default a single question."""
-        return DEFAULT_QUESTION if self.messages is None else self.messages
-
-    @property
     def arguments(self) -> dict[str, Any]:
         """All arguments of `ChatTemplate.prepare` except the messages."""
-        same = {name: getattr(self, name) for name in ("tools", "tool_choice", "response_format")}
-        return {**same, "parallel_tool_calls": self.parallel, **self.settings}
+        names = ("tools", "tool_choice", "response_format", "parallel_tool_calls")
+        return {**{name: getattr(self, name) for name in names}, **self.chat_template_kwargs}
 
     def turn(self) -> Turn:
-        """Return the turn for the request. Raises the errors of `ChatTemplate.prepare`."""
-        return self.load().prepare(self.conversation, **self.arguments)
+        """Return the turn for the request, by default for a single question. Raises the errors of `ChatTemplate.prepare`."""
+        return self.load().prepare(_QUESTION if self.messages is None else self.messages, **self.arguments)
 
 
 def _response_format(context: click.Context, option: click.Parameter, value: str | None) -> Any:
-    return {"type": value} if value in _FORMATS else read_json(context, option, value)
+    if value is None:
+        return None
+    return {"type": value} if value in _FORMATS else JsonFile().convert(value, option, context)
 
 
 Command = Callable[..., None]
@@ -283,19 +246,17 @@ template_name_option = click.option(
 )
 set_option = click.option(
     "--set",
-    "settings",
+    "chat_template_kwargs",
     metavar="NAME=VALUE",
     multiple=True,
     callback=read_settings,
     help="A variable of the template, e.g. enable_thinking=false.",
 )
 _MESSAGES = click.option(
-    "--messages", metavar="FILE", type=InputPath(), callback=read_json, help="A JSON file with the conversation so far."
+    "--messages", metavar="FILE", type=JsonFile(), help="A JSON file with the conversation so far."
 )
 _REQUEST: tuple[Decorator, ...] = (
-    click.option(
-        "--tools", metavar="FILE", type=InputPath(), callback=read_json, help="A JSON file with OpenAI's `tools`."
-    ),
+    click.option("--tools", metavar="FILE", type=JsonFile(), help="A JSON file with OpenAI's `tools`."),
     click.option(
         "--tool-choice",
         metavar="CHOICE",
@@ -303,7 +264,9 @@ _REQUEST: tuple[Decorator, ...] = (
         show_default=True,
         help="auto, none, required, or a tool's name.",
     ),
-    click.option("--parallel/--no-parallel", default=True, help="Allow several calls in one answer."),
+    click.option(
+        "--parallel/--no-parallel", "parallel_tool_calls", default=True, help="Allow several calls in one answer."
+    ),
     click.option(
         "--response-format",
         metavar="FORMAT",

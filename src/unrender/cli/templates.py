@@ -28,13 +28,8 @@ from unrender.cli.inputs import (
     titled,
 )
 from unrender.cli.terminal import (
-    BOLD,
-    DIM,
-    GREEN,
     INDENT,
     NARROWEST,
-    NO_STYLE,
-    RED,
     ROLE_STYLES,
     UNUSABLE,
     LabelledRow,
@@ -58,14 +53,15 @@ from unrender.lint.conversations import OpenAIMessage
 from unrender.lint.rules import RULES, Rule
 from unrender.printable import excerpt_at
 from unrender.verify import Report, Verdict, verify, verify_quickly
-from unrender.verify.verdicts import CapabilityFinding, Counterexample, diff
+from unrender.verify.verdicts import CapabilityFinding, diff
 
 _VERDICTS = (Verdict.PASSED, Verdict.SKIPPED, Verdict.FAILED)
 _LABEL = 12
 """Minimum width of labels, which aligns rows that are printed separately."""
 _REASONS = 3
 """Maximum number of reasons listed for skipped checks."""
-_DIFF_STYLES = {"-": RED, "+": GREEN}
+_SEVERITIES = list(Severity)
+_DIFF_STYLES = {"-": "red", "+": "green"}
 
 
 @click.command(short_help="Show how a model writes its answers.")
@@ -113,7 +109,7 @@ def _continuation_data(found: Continuation) -> dict[str, Any]:
 def _show_template(name: str, template: ChatTemplate, report: Report, *, everything: bool) -> None:
     """Print sample answers and a summary. With `everything`, also print all fields, checks and evidence."""
     analysis = template.analysis
-    print_line((titled(name), BOLD), "   ", *verdict_of(report))
+    print_line((titled(name), "bold"), "   ", *verdict_of(report))
     for text in answers(analysis):
         print_line()
         print_block(text, indent=INDENT)
@@ -188,7 +184,7 @@ def _report(name: str, *, samples: int, seed: int) -> Report:
 
 def show_report(name: str, report: Report, *, everything: bool = False) -> None:
     """Print the verdict with counts, the skipped checks by reason, and each failure with its diff. With `everything`, print all findings."""
-    print_line((titled(name), BOLD), "   ", *verdict_of(report))
+    print_line((titled(name), "bold"), "   ", *verdict_of(report))
     print_rows([_finding_row(it) for it in report.findings] if everything else [*_skipped_rows(report)])
     if report.history and everything:
         print_heading("History", "does each prompt start with the previous prompt and its answer?")
@@ -202,18 +198,19 @@ def show_report(name: str, report: Report, *, everything: bool = False) -> None:
             changed = "is changed in the next prompt"
             failed = f"failed ({finding.held} of {finding.total} passed), fed {example.chunking}"
             print_heading(finding.capability, failed if finding in report.failed else changed)
-            print_block([(example.answer, NO_STYLE)] if finding in report.failed else [], indent=INDENT)
-            _print_diff(example)
+            print_block([(example.answer, "")] if finding in report.failed else [], indent=INDENT)
+            for line in diff(example):
+                print_block([(line, _DIFF_STYLES[line[0]])], indent=INDENT)
 
 
 def verdict_of(report: Report) -> tuple[StyledPiece, str]:
     """Return the verdict on a template, and a summary of the number of checks and answers."""
     if report.refusal:
-        return (("NOT CHECKED", RED), f"   {report.refusal}")
+        return (("NOT CHECKED", "red"), f"   {report.refusal}")
     counts = Counter(finding.verdict for finding in report.findings)
     passed, failed, answers = counts[Verdict.PASSED], counts[Verdict.FAILED], sum(it.total for it in report.findings)
     checks = f"{failed} of {passed + failed} checks" if failed else f"{passed} check{'s' * (passed != 1)}"
-    word = ("FAILED", RED) if failed else ("PASSED", GREEN) if passed else ("SKIPPED", DIM)
+    word = ("FAILED", "red") if failed else ("PASSED", "green") if passed else ("SKIPPED", "dim")
     return word, f"   {checks}, {answers} answers"
 
 
@@ -237,11 +234,6 @@ def _history_summary(report: Report) -> LabelledRow:
     kept = [it.verdict is Verdict.PASSED for it in report.history if it.total]
     changed = f"{kept.count(False)} of {len(kept)} follow-ups rewrite the last answer (--all)"
     return "history   ", "every follow-up keeps the last answer" if all(kept) else changed
-
-
-def _print_diff(example: Counterexample) -> None:
-    for line in diff(example):
-        print_block([(line, _DIFF_STYLES[line[0]])], indent=INDENT)
 
 
 def _show_reports(outcomes: Sequence[Examined[Report]]) -> None:
@@ -312,7 +304,8 @@ def lint_command(
         _show_findings(outcomes[0].name, outcomes[0].result, explained=bool(explain))
     else:
         _show_linted(outcomes)
-    sys.exit(exit_code(outcomes, partial(_fails, least=Severity(fail_on))))
+    failing = _SEVERITIES[: _SEVERITIES.index(Severity(fail_on)) + 1]
+    sys.exit(exit_code(outcomes, lambda findings: any(it.severity in failing for it in findings)))
 
 
 def _show_rules(rules: Sequence[Rule], *, as_json: bool) -> None:
@@ -326,23 +319,15 @@ def _show_rules(rules: Sequence[Rule], *, as_json: bool) -> None:
 
 def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
     """Return the findings, errors first."""
-    return tuple(
-        sorted(lint(load_template(name), ignore=ignore), key=lambda finding: list(Severity).index(finding.severity))
-    )
-
-
-def _fails(findings: Sequence[Finding], *, least: Severity) -> bool:
-    """Return True if a finding is at least as severe as `least`."""
-    order = list(Severity)
-    return any(order.index(finding.severity) <= order.index(least) for finding in findings)
+    return tuple(sorted(lint(load_template(name), ignore=ignore), key=lambda it: _SEVERITIES.index(it.severity)))
 
 
 def _show_findings(name: str, findings: Sequence[Finding], *, explained: bool) -> None:
     for it in findings:
         place = name if it.line is None else f"{name}:{it.line}"
-        print_line((f"{place}: ", BOLD), signed(it.severity), f": {it.text} [{it.rule}]")
+        print_line((f"{place}: ", "bold"), signed(it.severity), f": {it.text} [{it.rule}]")
         for line in _source_lines(it):
-            print_line((line, DIM))
+            print_line((line, "dim"))
         if explained:
             shown = ["shown by", *[""] * len(it.messages)]
             rows = [("harm", it.harm), ("fix", it.fix), *zip(shown, map(_message_line, it.messages), strict=False)]
@@ -437,4 +422,4 @@ def field_rows(format_: Format) -> Iterator[LabelledRow]:
 
 
 def _styled(piece: PicturePiece) -> tuple[str, str]:
-    return piece.text if piece.role == "marker" else f"«{piece.text}»", ROLE_STYLES.get(piece.role, NO_STYLE)
+    return piece.text if piece.role == "marker" else f"«{piece.text}»", ROLE_STYLES.get(piece.role, "")

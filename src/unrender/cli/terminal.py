@@ -37,41 +37,29 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 StyledPiece = tuple[str, str]
-"""A string and its style."""
+"""A string and its style, as rich spells it."""
 Styled = Sequence[StyledPiece]
 
-NO_STYLE, BOLD, DIM, RED, GREEN, YELLOW = "", "bold", "dim", "red", "green", "yellow"
-MAGENTA, CYAN, BOLD_CYAN = "magenta", "cyan", "bold cyan"
-"""Names of styles, as rich spells them."""
 ROLE_STYLES: Mapping[str, str] = {
-    "reasoning": MAGENTA,
-    "content": GREEN,
-    "marker": DIM,
-    "name": BOLD_CYAN,
-    "argument": CYAN,
-    "id": YELLOW,
-    "malformed": RED,
+    "reasoning": "magenta",
+    "content": "green",
+    "marker": "dim",
+    "name": "bold cyan",
+    "argument": "cyan",
+    "id": "yellow",
+    "malformed": "red",
 }
 """Styles of the parts of an answer, with the same colours as the animation in the documentation."""
 _SIGNS: Mapping[str, str] = {
-    "passed": GREEN,
-    "skipped": DIM,
-    "failed": RED,
-    "error": RED,
-    "warning": YELLOW,
-    "note": CYAN,
-    "not examined": RED,
+    "passed": "green",
+    "skipped": "dim",
+    "failed": "red",
+    "error": "red",
+    "warning": "yellow",
+    "note": "cyan",
+    "not examined": "red",
 }
 """Styles of verdicts and severities. The verdicts themselves are words, so output without colours contains the same information."""
-_EVENTS: Mapping[type[Event], str] = {
-    ReasoningText: ROLE_STYLES["reasoning"],
-    ContentText: ROLE_STYLES["content"],
-    ToolCallStarted: ROLE_STYLES["name"],
-    ArgumentsText: ROLE_STYLES["argument"],
-    Malformed: ROLE_STYLES["malformed"],
-    MessageFinished: ROLE_STYLES["marker"],
-}
-
 LabelledRow = tuple[str, str]
 """A label and its value."""
 UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
@@ -96,7 +84,7 @@ def width() -> int:
 
 def print_line(*pieces: str | StyledPiece, columns: int | None = None) -> None:
     """Print pieces of text as one line, which is wrapped if `columns` is given. Line breaks within a piece are escaped."""
-    parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
+    parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
     _print(_text([(printable_line(text), style) for text, style in parts]), columns)
 
 
@@ -107,14 +95,18 @@ def print_sentence(*pieces: str | StyledPiece) -> None:
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print indented text with its own line breaks. Long lines are folded, and trailing empty lines are left out."""
-    for line in _folded(pieces, max(width() - len(indent), NARROWEST)):
-        _print(_text([(indent, NO_STYLE)]) + line)
+    columns = max(width() - len(indent), NARROWEST)
+    text = _text([(printable_lines(text), style) for text, style in pieces])
+    text.rstrip()
+    for line in text.split("\n", allow_blank=True):
+        for part in line.divide(range(columns, len(line), columns)):
+            _print(_text([(indent, "")]) + part)
 
 
 def print_heading(title: str, summary: str = "") -> None:
     """Print an empty line, followed by a title with a short summary next to it."""
     print_line()
-    print_line((title, BOLD), "  " if summary else "", signed(summary))
+    print_line((title, "bold"), "  " if summary else "", signed(summary))
 
 
 def print_rows(rows: Sequence[LabelledRow]) -> None:
@@ -129,13 +121,13 @@ def print_rows(rows: Sequence[LabelledRow]) -> None:
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
     grid = _grid({"no_wrap": True}, {"overflow": "fold"})
     for (label, value), (_, whole) in zip(shown, rows, strict=True):
-        grid.add_row(_text([(INDENT + label, DIM)]), _text([(value, signed(whole)[1])]))
+        grid.add_row(_text([(INDENT + label, "dim")]), _text([(value, signed(whole)[1])]))
     _print(grid, max(width(), margin + NARROWEST))
 
 
 def signed(text: str) -> StyledPiece:
     """Return a string in the style of the verdict or severity at its start."""
-    return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], NO_STYLE)
+    return text, _SIGNS.get(text.partition(" (")[0].partition(":")[0], "")
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -148,7 +140,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for number, (*cells, words) in enumerate(shown):
         grid = _grid(*columns, {"overflow": "fold"})
         beneath = number and not beside
-        texts = [(cell, signed(cell)[1] if number else DIM) for cell in (*cells, "" if beneath else words)]
+        texts = [(cell, signed(cell)[1] if number else "dim") for cell in (*cells, "" if beneath else words)]
         grid.add_row(*(_text([text]) for text in texts))
         _print(grid, max(width(), margin + 1))
         if beneath and words:
@@ -264,15 +256,6 @@ def _text(pieces: Styled) -> Text:
     return Text.assemble(*pieces)
 
 
-def _folded(pieces: Styled, columns: int) -> list[Text]:
-    """Return escaped text in lines of at most `columns` characters, without trailing empty lines."""
-    text = _text([(printable_lines(text), style) for text, style in pieces])
-    text.rstrip()
-    return [
-        part for line in text.split("\n", allow_blank=True) for part in line.divide(range(columns, len(line), columns))
-    ]
-
-
 def shortened(text: str, longest: int) -> str:
     """Return a text shortened to about `longest` characters, with its start and end."""
     if len(text) <= longest:
@@ -283,26 +266,31 @@ def shortened(text: str, longest: int) -> str:
 
 def print_event(event: Event) -> None:
     """Print an event as one line, in the colour of its part."""
-    print_line((event_line(event), _EVENTS.get(type(event), NO_STYLE)))
+    print_line(_styled(event))
 
 
 def event_line(event: Event) -> str:
     """Return an event as one line of text, in which the model's text is quoted."""
+    return _styled(event)[0]
+
+
+def _styled(event: Event) -> StyledPiece:
     match event:
         case ReasoningText(text):
-            return f"reasoning   {text!r}"
+            return f"reasoning   {text!r}", ROLE_STYLES["reasoning"]
         case ContentText(text):
-            return f"content     {text!r}"
+            return f"content     {text!r}", ROLE_STYLES["content"]
         case ToolCallStarted(index, id, name, known):
-            return f"call {index}      {_word(name)} id={_word(id)}" + ("" if known else " (unknown tool)")
+            line = f"call {index}      {_word(name)} id={_word(id)}"
+            return line if known else f"{line} (unknown tool)", ROLE_STYLES["name"]
         case ArgumentsText(index, text):
-            return f"arguments {index} {text!r}"
+            return f"arguments {index} {text!r}", ROLE_STYLES["argument"]
         case ToolCallFinished(index, status):
-            return f"call {index}      {status}"
+            return f"call {index}      {status}", ""
         case Malformed(text, position, expected):
-            return f"malformed   {text!r} at character {position}: expected {expected}"
+            return f"malformed   {text!r} at character {position}: expected {expected}", ROLE_STYLES["malformed"]
         case MessageFinished():
-            return "finished"
+            return "finished", ROLE_STYLES["marker"]
 
 
 def event_data(event: Event) -> dict[str, Any]:

@@ -192,13 +192,13 @@ def _written(turn: Turn, plan: _Plan) -> str | None:
     narrowed = replace(turn, request=_narrowed(turn, plan))
     begun, kept = turn.parse(""), None
     for drawn in islice(narrowed._samples(), MAX_LISTED):
+        text, parser = _reworded(narrowed, drawn, plan), turn.parser(strict=True)
         try:
-            text = _reworded(narrowed, drawn, plan)
-            message = _read(turn, text)
+            parser.finish(text=text)
         except ParseError:
             continue
-        if _means(message, plan, begun):
-            if bool(message.reasoning.strip()) == (turn.thinking is True):
+        if _means(parser.message, plan, begun):
+            if bool(parser.message.reasoning.strip()) == (turn.thinking is True):
                 return text
             kept = kept or text
     return kept
@@ -225,8 +225,6 @@ def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
     """Return a sampled text with its random words replaced. The first span of each role is replaced with the message's own text."""
     parser = turn.parser()
     parser.finish(text=text)
-    if len(parser.message.tool_calls) != len(plan.calls):
-        return text
     words = {Role.REASONING: plan.thought, Role.CONTENT: plan.content}
     pieces = []
     for span in parser.spans:
@@ -237,12 +235,6 @@ def _reworded(turn: Turn, text: str, plan: _Plan) -> str:
         if span.role in words:
             words[span.role] = ""
     return "".join(pieces)
-
-
-def _read(turn: Turn, text: str) -> Message:
-    parser = turn.parser(strict=True)
-    parser.finish(text=text)
-    return parser.message
 
 
 def _means(message: Message, plan: _Plan, begun: Message) -> bool:

@@ -10,7 +10,7 @@ Rules: explanations use the public parser and evidence in the output. Model name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from os import PathLike
@@ -325,19 +325,13 @@ def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
     ()
     """
     new = parser()
-    steps, recorded = _record(new.copy(ids=numbered_id), chunks)
-    tried, differences = 0, []
-    for chunking, message, events in _others(lambda: new.copy(ids=numbered_id), "".join(chunks)):
-        tried += 1
-        if (message, _comparable(events)) != (recorded.message, _comparable(events_of(steps))):
-            differences.append(Difference(chunking=chunking, message=message, events=joined_events(events)))
-    return Replay(
-        steps=steps,
-        message=recorded.message,
-        events=joined_events(events_of(steps)),
-        tried=tried,
-        differences=tuple(differences),
-    )
+    steps, events, message = _fed(new.copy(ids=numbered_id), chunks)
+    chunkings, differences = [*_chunkings("".join(chunks))], []
+    for chunking, others in chunkings:
+        _, found, other = _fed(new.copy(ids=numbered_id), others)
+        if (other, _comparable(found)) != (message, _comparable(events)):
+            differences.append(Difference(chunking=chunking, message=other, events=found))
+    return Replay(steps=steps, message=message, events=events, tried=len(chunkings), differences=tuple(differences))
 
 
 def joined_events(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -357,32 +351,22 @@ def joined_events(events: Sequence[Event]) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def events_of(steps: Sequence[Step]) -> list[Event]:
-    """Return the events of all steps, in order."""
-    return [event for step in steps for event in step.events]
-
-
-def _record(parser: Parser, chunks: Sequence[str]) -> tuple[tuple[Step, ...], Parser]:
+def _fed(parser: Parser, chunks: Iterable[str]) -> tuple[tuple[Step, ...], tuple[Event, ...], Message]:
+    """Feed chunks to a parser. Return the events of each chunk, all events with adjacent text events merged, and the message."""
     steps, fed = [], 0
     for chunk in chunks:
         events = tuple(parser.feed(chunk))
         fed += len(chunk)
         steps.append(Step(chunk=chunk, events=events, held=fed - parser._settled))
     steps.append(Step(chunk=None, events=tuple(parser.finish()), held=0))
-    return tuple(steps), parser
+    return tuple(steps), joined_events([event for step in steps for event in step.events]), parser.message
 
 
-def _others(parser: Callable[[], Parser], text: str) -> Iterator[tuple[str, Message, list[Event]]]:
-    yield "all at once", *_fed(parser(), [text])
-    yield "single characters", *_fed(parser(), text)
+def _chunkings(text: str) -> Iterator[tuple[str, Iterable[str]]]:
+    yield "all at once", [text]
+    yield "single characters", text
     for cut in _cuts(len(text)):
-        yield f"cut at character {cut}", *_fed(parser(), [text[:cut], text[cut:]])
-
-
-def _fed(parser: Parser, chunks: Sequence[str]) -> tuple[Message, list[Event]]:
-    events = [event for chunk in chunks for event in parser.feed(chunk)]
-    events += parser.finish()
-    return parser.message, events
+        yield f"cut at character {cut}", [text[:cut], text[cut:]]
 
 
 def _cuts(length: int) -> range:
@@ -393,8 +377,6 @@ def _cuts(length: int) -> range:
 
 
 def _comparable(events: Sequence[Event]) -> list[Event]:
-    """Return the events without quoted malformed text, and with adjacent text merged. By design, the quoted text and the splitting of text
-    events depend on chunk boundaries.
-    """
-    quiet = [replace(event, text="") if isinstance(event, Malformed) else event for event in events]
-    return [event for event in joined_events(quiet) if not isinstance(event, MessageFinished)]
+    """Return the events without quoted malformed text, which by design depends on chunk boundaries, and without the last event."""
+    said = (event for event in events if not isinstance(event, MessageFinished))
+    return [replace(event, text="") if isinstance(event, Malformed) else event for event in said]

@@ -16,8 +16,8 @@ from itertools import islice
 from types import MappingProxyType
 
 from unrender.answer.build import calls_in
-from unrender.errors import FormatError, GrammarError
-from unrender.explain.nearest import AnswerReading, Nearest, call_text, read_as, without, without_markers
+from unrender.errors import GrammarError
+from unrender.explain.nearest import AnswerReading, Nearest, call_text, changed, read_as, without, without_markers
 from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.limits import MAX_SHOWN_ITEMS
 from unrender.messages import Tool, ToolCall
@@ -92,14 +92,11 @@ def _unknown_tool(case: HintCase) -> Iterator[Advice]:
     for call in (*message.tool_calls, *message.failed_calls):
         if call.name in ("", *names):
             continue
-        if case.reading.malformed or nearest(call.name, names, cutoff=_NEAR):
-            text = f"not a tool call: unknown tool {call.name!r}; {_suggestion(call.name, names)}"
+        near = nearest(call.name, names, cutoff=_NEAR)
+        if near or case.reading.malformed:
+            meant = f"did the model mean {near!r}?" if near else f"offered are {_listed(names)}"
+            text = f"not a tool call: unknown tool {call.name!r}; {meant}"
             yield text, "Constrain generation, or return the error to the model as a tool result"
-
-
-def _suggestion(name: str, names: list[str]) -> str:
-    near = nearest(name, names, cutoff=_NEAR)
-    return f"did the model mean {near!r}?" if near else f"offered are {_listed(names)}"
 
 
 def _stripped(case: HintCase) -> Iterator[Advice]:
@@ -160,11 +157,11 @@ def _in_reasoning(case: HintCase) -> Iterator[Advice]:
     turn, format = case.reading.turn, case.reading.turn.format
     if not turn.request._calls_allowed or not case.reading.thought.strip():
         return
-    try:
-        # Parse the reasoning as an answer, to find the call in `<think>I call <call>f {}</call></think>`.
-        plain = replace(turn, format=replace(format, reasoning=Reasoning()), prefill="")
-    except FormatError:
+    # Parse the reasoning as an answer, to find the call in `<think>I call <call>f {}</call></think>`.
+    unthinking = changed(format, reasoning=Reasoning())
+    if unthinking is None:
         return
+    plain = replace(turn, format=unthinking, prefill="")
     made = [(call.name, call.arguments_json) for call in case.reading.whole_calls]
     for call in AnswerReading.of(plain, case.reading.thought.strip()).whole_calls:
         if (call.name, call.arguments_json) not in made:

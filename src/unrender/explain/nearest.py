@@ -123,14 +123,15 @@ def find_nearest(reading: AnswerReading) -> tuple[Nearest | None, AnswerReading]
 
 def read_as(reading: AnswerReading, syntax: CallSyntax) -> AnswerReading | None:
     """Parse the same output with only this call syntax. Returns None if the format can't use this syntax."""
-    format = _with_syntax(reading.turn.format, syntax)
+    format = changed(reading.turn.format, tools=syntax, tolerated=())
     return AnswerReading.of(replace(reading.turn, format=format), reading.output) if format else None
 
 
 @kept(2_000)
-def _with_syntax(format: Format, syntax: CallSyntax) -> Format | None:
+def changed(format: Format, **parts: Any) -> Format | None:
+    """Return the format with other `parts`, or None if the result isn't a valid format."""
     try:
-        return replace(format, tools=syntax, tolerated=())
+        return replace(format, **parts)
     except FormatError:
         return None
 
@@ -146,16 +147,9 @@ def best_syntaxes(reading: AnswerReading) -> list[CallSyntax]:
 
 def holds_call(turn: Turn, output: str) -> bool:
     """Return whether an answer has calls of offered tools if a common syntax is tolerated, with arguments that match the schema."""
-    formats = (_tolerating(turn.format, syntax) for syntax in best_syntaxes(AnswerReading.of(turn, output)))
+    syntaxes = (replace(syntax, checked=True) for syntax in best_syntaxes(AnswerReading.of(turn, output)))
+    formats = (changed(turn.format, tolerated=(*turn.format.tolerated, syntax)) for syntax in syntaxes)
     return any(AnswerReading.of(replace(turn, format=it), output).whole_calls for it in formats if it)
-
-
-@kept(2_000)
-def _tolerating(format: Format, syntax: CallSyntax) -> Format | None:
-    try:
-        return replace(format, tolerated=(*format.tolerated, replace(syntax, checked=True)))
-    except FormatError:
-        return None
 
 
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:

@@ -158,28 +158,23 @@ class _Answer:
         yield held, []
 
     def _pieces(self) -> Iterator[tuple[str, list[int]]]:
-        prompt = self._prompt()
+        """Yield decoded text and its tokens up to an end-of-generation token. A model may define several end-of-generation tokens."""
+        library = importlib.import_module("llama_cpp")
+        vocabulary, prompt = library.llama_model_get_vocab(self.llama.model), self._prompt()
         self.prompt_tokens = len(prompt)
         room = max(0, self.llama.n_ctx() - len(prompt))
+        limit = min(self.limit, room) if self.limit > 0 else room
         # A token may be part of a character, so decode incrementally. For example, `😀` may be four tokens of one byte each.
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        tokens = self.llama.generate(prompt, **self.sampling)
-        for token, piece in self._until_end(islice(tokens, min(self.limit, room) if self.limit > 0 else room), prompt):
-            self.completion_tokens += 1
-            yield decoder.decode(piece), [token]
-        yield decoder.decode(b"", final=True), []
-
-    def _until_end(self, tokens: Iterator[int], prompt: list[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield tokens and their bytes up to an end-of-generation token. A model may define several end-of-generation tokens."""
-        library = importlib.import_module("llama_cpp")
-        vocabulary, before = library.llama_model_get_vocab(self.llama.model), prompt[-1:]
-        for token in tokens:
+        decoder, before = codecs.getincrementaldecoder("utf-8")("replace"), prompt[-1:]
+        for token in islice(self.llama.generate(prompt, **self.sampling), limit):
             if library.llama_vocab_is_eog(vocabulary, token):
                 self.ended = True
-                return
+                break
+            self.completion_tokens += 1
             # The previous token determines whether this one starts with a space.
-            yield token, self.llama.detokenize([token], prev_tokens=before, special=True)
+            yield decoder.decode(self.llama.detokenize([token], prev_tokens=before, special=True)), [token]
             before = [token]
+        yield decoder.decode(b"", final=True), []
 
     def _prompt(self) -> list[int]:
         """Return the prompt's tokens. The beginning-of-sequence token is added unless the template has already written it."""

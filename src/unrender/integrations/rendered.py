@@ -18,15 +18,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender import ChatTemplate, Event, GrammarError, Parser, Policy, TemplateError, Turn
-from unrender.cache import kept
-from unrender.errors import RequestError, SchemaWarning
+from unrender.cache import Cache, kept
+from unrender.errors import RequestError, SchemaWarning, TemplateWarning
 from unrender.format import Format, Reasoning, ToolMode
 from unrender.grammar import Role
 from unrender.integrations.transformers import chat_template
-from unrender.limits import MAX_MARKER
+from unrender.limits import MAX_FEW, MAX_FILE, MAX_MARKER
 from unrender.openai import deltas
 from unrender.parser.prompt_tail import read_prefill
-from unrender.prompt import Decoder, Detokenizer
+from unrender.prompt import Decoder, Detokenizer, Piece, PromptEncoder
+from unrender.token_ids import TokenParser
 from unrender.types import Request
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
@@ -35,6 +36,8 @@ FORMAT = "UNRENDER_FORMAT"
 """Environment variable with the path of a format that replaces the derived one, e.g. one written by `unrender probe`."""
 REPAIR = "UNRENDER_REPAIR"
 """Environment variable for `Policy.repair` in engine plug-ins."""
+AGENT_POLICY = Policy(unknown_tools="call", failed_calls="apart")
+"""The policy of agent loops. Failed and unknown calls are calls, which may have results."""
 
 
 @kept(1_000_000)
@@ -290,3 +293,52 @@ class ReasoningGate:
 
     def _prefill(self, ids: Sequence[int]) -> str:
         return read_prefill(self._format, tail_text(self._tokenizer, ids))
+
+
+class TokenTurns:
+    """Turns of agent loops, whose prompts and answers are token ids.
+
+    The text of a prompt that was extended here isn't decoded again, so a turn's cost doesn't depend on its prompt. Several conversations may
+    share an object. Texts that haven't been used for the longest time are dropped.
+    """
+
+    def __init__(self, template: ChatTemplate, tokenizer: Any, variables: Mapping[str, Any]) -> None:
+        self.encoder = PromptEncoder(tokenizer)
+        self._template, self._variables = template, variables
+        self._texts: Cache[str] = Cache(MAX_FILE)
+
+    def parser(self, turn: Turn, policy: Policy) -> TokenParser:
+        """Return a parser for the ids of an answer."""
+        return TokenParser(turn.parser(policy=policy), self.encoder.tokenizer, special_ids=self.encoder.special_ids)
+
+    def extended(
+        self,
+        prompt: Sequence[int],
+        answer: Sequence[int],
+        messages: Sequence[Any],
+        *,
+        tools: Sequence[Any] | None,
+        policy: Policy,
+        **options: Any,
+    ) -> tuple[list[int], list[Piece]]:
+        """Return the ids after an answer, and the piece that each one belongs to. `options` are arguments of `Turn.next`.
+
+        Raises the errors of `Turn.next`, and `TokenizerError`.
+        """
+        text = self._texts.get(_key(prompt))
+        text = Detokenizer(self.encoder.tokenizer).text(prompt) if text is None else text
+        with warnings.catch_warnings(action="ignore", category=TemplateWarning):
+            turn = self._template.prepare_rendered(text, tools=tools, **self._variables)
+            reader = self.parser(turn, policy)
+            reader.feed(answer)
+            reader.finish()
+            following = turn.next(replace(reader.answer, foreign_ids=True), messages, **options)
+            pieces = following.appended
+        encoded = self.encoder.continuation([(piece.text, piece.body) for piece in pieces])
+        self._texts.put(_key([*prompt, *answer, *encoded.ids]), following.prompt, len(following.prompt))
+        return encoded.ids, [pieces[at] for at in encoded.pieces]
+
+
+def _key(ids: Sequence[int]) -> tuple[int, ...]:
+    # The hash of a tuple takes a tenth of the time of a digest, which needs the ids as bytes. It has 64 bits, so no other prompt has it.
+    return len(ids), hash(tuple(ids)), *ids[-MAX_FEW:]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import ConfigDict
@@ -25,19 +24,16 @@ from renderers.base import (
 )
 from renderers.configs import BaseRendererConfig
 
-from unrender import ChatTemplate, Event, Policy, ToolCall, ToolCallFinished, Turn, UnrenderError
+from unrender import ChatTemplate, Event, ToolCall, ToolCallFinished, Turn, UnrenderError
 from unrender.errors import TemplateWarning
 from unrender.format import Reasoning
 from unrender.grammar import Role
-from unrender.integrations.rendered import tail_text
+from unrender.integrations.rendered import AGENT_POLICY, TokenTurns, tail_text
 from unrender.integrations.transformers import chat_template
-from unrender.prompt import Detokenizer, PromptEncoder
-from unrender.token_ids import PromptTexts, TokenParser
+from unrender.prompt import Detokenizer
 from unrender.training.masks import Attributed, attributed_conversation, attributed_prompt
-from unrender.types import ParsedAnswer
 
 _QUESTION = {"role": "user", "content": "Hello"}
-_READ = Policy(unknown_tools="call", failed_calls="apart")
 
 
 class Config(BaseRendererConfig):  # type: ignore[misc]
@@ -65,10 +61,10 @@ class Renderer:
         self.effective_thinking_retention: Literal["template", "tool_cycle", "all"] = (
             self.config.thinking_retention or "tool_cycle"
         )
-        self._encoder = PromptEncoder(tokenizer)
-        self._texts = PromptTexts(tokenizer)
         self._template = _template(tokenizer, self.config.template)
         self._variables: Mapping[str, Any] = dict(self.config.model_extra or {})
+        self._turns = TokenTurns(self._template, tokenizer, self._variables)
+        self._encoder = self._turns.encoder
 
     @property
     def is_prefix_stable(self) -> bool:
@@ -111,12 +107,12 @@ class Renderer:
         Without `prompt_ids`, the answer is parsed as if it followed a prompt of the template.
         """
         turn = self._answered(prompt_ids, tools)
-        reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
+        reader = self._turns.parser(turn, AGENT_POLICY)
         ends = [at + 1 for at, id in enumerate(token_ids) for event in reader.feed(id) if _completes(event)]
         stops = set(self.get_stop_token_ids())
         length = next((at + 1 for at in reversed(range(len(token_ids))) if token_ids[at] not in stops), 0)
         ends += [length for event in reader.finish() if _completes(event)]
-        message, (text, starts) = reader.message, self._measured(token_ids)
+        message, (text, starts) = reader.message, Detokenizer(self._encoder.tokenizer).measured(token_ids)
         said = [span.end for span in reader.parser.spans if span.role in (Role.CONTENT, Role.REASONING)]
         reasoning = turn.format.reasoning
         calls, last, place = [], 0, slice(0, 0)
@@ -155,21 +151,20 @@ class Renderer:
         """
         if not previous_prompt_ids or not new_messages:
             return None
-        prompt = self._texts.text(previous_prompt_ids)
+        thoughts, before = self.effective_thinking_retention, [*previous_prompt_ids, *previous_completion_ids]
         try:
-            with warnings.catch_warnings(action="ignore", category=TemplateWarning):
-                turn = self._template.prepare_rendered(prompt, tools=tools, **self._variables)
-                answer = self._read(turn, previous_completion_ids)
-                following = turn.next(answer, new_messages, thoughts=self.effective_thinking_retention)
-            pieces = following.appended
-            encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
+            ids, owners = self._turns.extended(
+                previous_prompt_ids,
+                previous_completion_ids,
+                new_messages,
+                tools=tools,
+                policy=AGENT_POLICY,
+                thoughts=thoughts,
+            )
         except UnrenderError:
             return None
-        before = [*previous_prompt_ids, *previous_completion_ids]
-        self._texts.keep([*before, *encoded.ids], following.prompt)
-        owners = [pieces[piece] for piece in encoded.pieces]
         return RenderedTokens(
-            token_ids=[*before, *encoded.ids],
+            token_ids=[*before, *ids],
             message_indices=[-1] * len(before) + [-1 if piece.message is None else piece.message for piece in owners],
             sampled_mask=[False] * (len(before) + len(owners)),
             is_content=[False] * len(before) + [piece.body for piece in owners],
@@ -188,23 +183,8 @@ class Renderer:
         with warnings.catch_warnings(action="ignore", category=TemplateWarning):
             return self._template.prepare([_QUESTION], tools=tools, **self._variables)
 
-    def _read(self, turn: Turn, ids: Sequence[int]) -> ParsedAnswer:
-        reader = TokenParser(turn.parser(policy=_READ), self._encoder.tokenizer, special_ids=self._encoder.special_ids)
-        reader.feed(ids)
-        reader.finish()
-        return replace(reader.answer, foreign_ids=True)
-
     def _text(self, ids: Sequence[int]) -> str:
         return Detokenizer(self._encoder.tokenizer).text(ids)
-
-    def _measured(self, ids: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the text of `ids`, and the position at which each token's text starts."""
-        decoded, parts, starts, length = Detokenizer(self._encoder.tokenizer), [], [], 0
-        for id in ids:
-            starts.append(length)
-            parts.append(decoded.feed(id))
-            length += len(parts[-1])
-        return "".join([*parts, decoded.flush()]), starts
 
 
 def _template(tokenizer: Any, name: str | None) -> ChatTemplate:

@@ -31,30 +31,20 @@ from unrender.token_ids import TokenParser
 
 __all__ = ["chat_template", "logits_processor", "read_ids", "stopping_criteria", "stream", "streamer"]
 
-DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
-"""Supported libraries and their grammar dialects. The first installed one is preferred."""
-
 
 class Matcher(Protocol):
     """Tracks one answer token by token, and computes the tokens that the grammar allows next."""
-
-    @property
-    def ended(self) -> bool:
-        """True after the answer has ended. No method may be called after that."""
-        ...
 
     def bits(self) -> Any:
         """Return the allowed next tokens as a bit mask in a tensor of 32-bit integers."""
         ...
 
-    def take(self, token: int) -> None:
-        """Add the chosen token. Raises `ValueError` if the grammar doesn't allow it."""
+    def take(self, token: int) -> bool:
+        """Add the chosen token. Return False if the answer has ended, or if the grammar doesn't allow the token.
+
+        No method may be called after that.
+        """
         ...
-
-
-def preferred_library() -> str:
-    """Return the default library, or "" if none is installed."""
-    return next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
 
 
 @kept(8_000_000)
@@ -70,17 +60,13 @@ def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], 
 
 def masked_scores(matcher: Matcher, scores: Any) -> Any:
     """Return the scores, with minus infinity for every token that isn't allowed next."""
-    flags = _flags(matcher.bits().to(scores.device), scores.shape[-1])
-    return scores.masked_fill(~flags, -float("inf"))
-
-
-def _flags(bits: Any, size: int) -> Any:
-    """Return a bit mask as booleans, one for each of `size` tokens. Tokens for which the mask has no bit aren't allowed."""
-    torch = importlib.import_module("torch")
+    torch, bits, size = importlib.import_module("torch"), matcher.bits().to(scores.device), scores.shape[-1]
     # Each word has 32 bits: bit 0 of word 0 represents token 0, and bit 0 of word 1 represents token 32.
     flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
     flags = flags.flatten()[:size].bool()
-    return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
+    # Tokens for which the mask has no bit aren't allowed.
+    flags = torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
+    return scores.masked_fill(~flags, -float("inf"))
 
 
 class _Llguidance:
@@ -93,15 +79,12 @@ class _Llguidance:
         """Token that ends an answer. The end is detected here, because the library's own matcher stops as soon as no other token is
         allowed.
         """
-        self.ended = False
 
     def bits(self) -> Any:
         return self._torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=self._torch.int32)
 
-    def take(self, token: int) -> None:
-        if not self._matcher.consume_token(token):
-            raise ValueError(f"the grammar doesn't allow this token: {self._matcher.get_error()}")
-        self.ended = token == self._end
+    def take(self, token: int) -> bool:
+        return bool(self._matcher.consume_token(token)) and token != self._end
 
 
 def _llguidance(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
@@ -140,17 +123,12 @@ class _Xgrammar:
         self._matcher = matcher
         self._words = words
 
-    @property
-    def ended(self) -> bool:
-        return bool(self._matcher.is_terminated())
-
     def bits(self) -> Any:
         self._matcher.fill_next_token_bitmask(self._words)
         return self._words[0]
 
-    def take(self, token: int) -> None:
-        if not self._matcher.accept_token(token):
-            raise ValueError("the grammar doesn't allow this token")
+    def take(self, token: int) -> bool:
+        return bool(self._matcher.accept_token(token)) and not self._matcher.is_terminated()
 
 
 def _xgrammar(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
@@ -168,6 +146,7 @@ _LIBRARIES: Mapping[str, Callable[[Any, int], Callable[[str], Matcher]]] = {
     "llguidance": _llguidance,
     "xgrammar": _xgrammar,
 }
+"""Supported libraries. The first installed one is preferred."""
 
 
 _PROMPT = 20
@@ -284,9 +263,11 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
     neither library is installed, or if the answer can't be expressed as a grammar. `generate` raises this error if the library rejects the
     grammar.
     """
-    chosen = library or preferred_library()
-    if chosen not in DIALECTS:
-        raise GrammarError(f"library: expected one of {', '.join(DIALECTS)}, installed, found {chosen or 'neither'!r}")
+    chosen = library or next(filter(importlib.util.find_spec, _LIBRARIES), "")
+    if chosen not in _LIBRARIES:
+        raise GrammarError(
+            f"library: expected one of {', '.join(_LIBRARIES)}, installed, found {chosen or 'neither'!r}"
+        )
     grammar = turn.constraint(cast(Engine, chosen)).grammar
     return _Constrained(chosen, tokenizer, grammar)
 
@@ -365,7 +346,8 @@ class _Constrained:
             self._rows = self._begun(rows, scores.shape[-1])
         else:
             # The grammar doesn't cover the prompt, so pass only generated tokens to the matchers.
-            self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
+            taken = zip(self._rows, input_ids[:, -1].tolist(), strict=True)
+            self._rows = [matcher if matcher and matcher.take(token) else None for matcher, token in taken]
         self._length = length
         paired = zip(self._rows, scores, strict=True)
         allowed = [row if matcher is None else masked_scores(matcher, row) for matcher, row in paired]
@@ -377,17 +359,6 @@ class _Constrained:
             return [make(self._text) for _ in range(rows)]
         except (ValueError, RuntimeError) as error:
             raise GrammarError(f"{self._library} rejects the grammar: {error!s:.300}") from error
-
-
-def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
-    """Return the matcher after it has accepted a token, or None if the sequence has ended."""
-    if matcher is None:
-        return None
-    try:
-        matcher.take(token)
-    except ValueError:
-        return None
-    return None if matcher.ended else matcher
 
 
 class _Ended:

@@ -24,15 +24,13 @@ from typing import Any, Literal, TypeVar, get_args
 
 from unrender import ChatTemplate, Message, Policy, RequestError, ToolCall
 from unrender.errors import ExportError, ExtendError
-from unrender.integrations.rendered import lenient_turn
+from unrender.integrations.rendered import AGENT_POLICY, lenient_turn
 from unrender.integrations.transformers import chat_template
 from unrender.prompt import Detokenizer, PromptEncoder
 from unrender.training import Rollout, TrainingRow, assistant_mask
 
 _Tokenizer = TypeVar("_Tokenizer")
 _T = TypeVar("_T")
-_READ = Policy(unknown_tools="call", failed_calls="apart")
-"""Failed and unknown calls are calls, which may have results."""
 Errors = Literal["results", "user", "end"]
 """Reaction to a failed call: a result with the error, a user message with the error, or the end of the conversation."""
 _MARK = {"read_by": "unrender"}
@@ -120,7 +118,7 @@ def rollout_func(
     if errors not in get_args(Errors):
         raise RequestError(f"errors: expected one of {', '.join(get_args(Errors))}, found {errors!r:.60}")
     named = {function.__name__: function for function in tools}
-    asked = {"tools": list(tools) or None, "policy": policy or _READ, **settings}
+    asked = {"tools": list(tools) or None, "policy": policy or AGENT_POLICY, **settings}
     sample = generate or _by_trainer
 
     def following(messages: Sequence[Message]) -> list[Sequence[Mapping[str, Any]]]:

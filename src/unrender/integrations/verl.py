@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,12 +20,11 @@ from verl.utils.tokenizer.continuous_token import MergeResult
 
 from unrender import Policy, UnrenderError
 from unrender.errors import TemplateWarning
+from unrender.integrations.rendered import AGENT_POLICY, TokenTurns
 from unrender.integrations.transformers import chat_template
-from unrender.prompt import Detokenizer, PromptEncoder
-from unrender.token_ids import PromptTexts, TokenParser
+from unrender.prompt import Detokenizer
+from unrender.token_ids import TokenParser
 
-_READ = Policy(unknown_tools="call", failed_calls="apart")
-"""Verl's loop answers failed and unknown calls with an error, from which the model can recover."""
 _QUESTION = {"role": "user", "content": "Hello"}
 
 
@@ -41,15 +39,14 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
     `ValueError` if it's uncertain what the template would write next.
     """
 
-    policy = _READ
+    policy = AGENT_POLICY
     """The policy with which answers are parsed."""
 
     def __init__(self, tokenizer: Any, **settings: Any) -> None:
         super().__init__(tokenizer, **settings)
         _VARIABLES[tokenizer] = self.chat_template_kwargs
         self._template = chat_template(tokenizer)
-        self._encoder = PromptEncoder(tokenizer)
-        self._texts = PromptTexts(tokenizer)
+        self._turns = TokenTurns(self._template, tokenizer, self.chat_template_kwargs)
         self._answer: range = range(0)
         """Positions of the last merged answer's tokens."""
 
@@ -63,7 +60,7 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
             )
         try:
             settings = {"markers": "encode", **self.chat_template_kwargs}
-            return self._template.prepare(messages, tools=tools, **settings).encode(self._encoder)
+            return self._template.prepare(messages, tools=tools, **settings).encode(self._turns.encoder)
         except UnrenderError as error:
             raise ValueError(str(error)) from error
 
@@ -86,38 +83,27 @@ class ContinuousTokenBuilder(VerlBuilder):  # type: ignore[misc]
         self._assert_append_only(previous_messages, updated_messages)
         if self._answer.stop != len(runtime_token_ids):
             raise ValueError("merge_context_tokens: expected the ids that merge_assistant_tokens returned last")
-        start = self._answer.start
+        prompt, answer = runtime_token_ids[: self._answer.start], runtime_token_ids[self._answer.start :]
+        new = updated_messages[len(previous_messages) :]
         try:
-            with warnings.catch_warnings(action="ignore", category=TemplateWarning):
-                prompt = self._texts.text(runtime_token_ids[:start])
-                turn = self._template.prepare_rendered(prompt, tools=tools, **self.chat_template_kwargs)
-                reader = TokenParser(
-                    turn.parser(policy=self.policy), self.tokenizer, special_ids=self._encoder.special_ids
-                )
-                reader.feed(runtime_token_ids[start:])
-                reader.finish()
-                answer = replace(reader.answer, foreign_ids=True)
-                following = turn.next(answer, updated_messages[len(previous_messages) :])
-                pieces = following.appended
-            encoded = self._encoder.continuation([(piece.text, piece.body) for piece in pieces])
+            ids, pieces = self._turns.extended(prompt, answer, new, tools=tools, policy=self.policy)
         except UnrenderError as error:
             raise ValueError(str(error)) from error
         # The tokens that end the answer are what verl calls the "boundary". Appended tokens are excluded from training.
-        boundary = sum(1 for _ in takewhile(lambda piece: pieces[piece].message is None, encoded.pieces))
+        boundary = sum(1 for _ in takewhile(lambda piece: piece.message is None, pieces))
         self._answer = range(0)
-        self._texts.keep([*runtime_token_ids, *encoded.ids], following.prompt)
         return MergeResult(
-            token_ids=[*runtime_token_ids, *encoded.ids],
-            appended_token_count=len(encoded.ids) - boundary,
+            token_ids=[*runtime_token_ids, *ids],
+            appended_token_count=len(ids) - boundary,
             kind="context",
-            inserted_token_ids=encoded.ids[:boundary],
+            inserted_token_ids=ids[:boundary],
         )
 
 
 class ToolParser(VerlToolParser):  # type: ignore[misc]
     """Parser for the tool calls of any template."""
 
-    policy = _READ
+    policy = AGENT_POLICY
     """The policy with which answers are parsed."""
 
     def __init__(self, tokenizer: Any) -> None:
@@ -157,7 +143,7 @@ def install(*families: str, policy: Policy | None = None) -> None:
     `families` names model families whose builders in verl are also replaced, e.g. "qwen3". Builders that support images aren't replaced.
     `policy` is used to parse answers. By default, failed and unknown calls are returned as calls.
     """
-    ContinuousTokenBuilder.policy = ToolParser.policy = policy or _READ
+    ContinuousTokenBuilder.policy = ToolParser.policy = policy or AGENT_POLICY
     for family in ("default", *families):
         wiring._CONTINUOUS_TOKEN_BUILDER_REGISTRY[wiring._normalize_model_family(family)] = ContinuousTokenBuilder
     VerlToolParser.register("unrender")(ToolParser)

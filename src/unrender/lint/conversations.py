@@ -16,6 +16,7 @@ from unrender.chat_template import ChatTemplate
 from unrender.conversation.variables import DATE
 from unrender.format import Format
 from unrender.rendering import FunctionTemplate, Rendering, Template
+from unrender.verify.renditions import proof_tool
 
 OpenAIMessage = Mapping[str, Any]
 Messages = Sequence[OpenAIMessage]
@@ -33,21 +34,8 @@ SYSTEM: OpenAIMessage = {"role": "system", "content": INSTRUCTIONS}
 ASSISTANT: OpenAIMessage = {"role": "assistant", "content": ANSWER}
 
 FIRST, SECOND = "find_animal", "draw_animal"
-TOOLS: tuple[dict[str, Any], ...] = tuple(
-    {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": f"Call {name}.",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string", "description": "A city."}},
-                "required": ["city"],
-            },
-        },
-    }
-    for name in (FIRST, SECOND)
-)
+_CITY = {"city": {"type": "string", "description": "A city."}}
+TOOLS = tuple(proof_tool(name, _CITY, required=["city"]) for name in (FIRST, SECOND))
 
 
 def calling(*names: str, objects: bool = False, **fields: Any) -> OpenAIMessage:

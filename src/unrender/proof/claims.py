@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -264,15 +264,11 @@ def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ..
             part, field = found.groups()
             value = parts.get(part, getattr(format, part))
             # Reset the field first, e.g. `reasoning.end`. If that doesn't help, reset the part that contains it.
-            weaker = replace(value, **{field: _default(type(value), field)}) if field else value
+            weaker = replace(value, **{field: getattr(type(value)(), field)}) if field else value
             if (part, field) in tried or weaker == value:
-                weaker = _default(Format, part)
+                weaker = getattr(Format(), part)
             tried.add((part, field))
             if weaker == value:
                 return format, (*given_up, f"{error}, and everything found with it was given up")
             parts = {**parts, part: weaker}
             given_up.append(f"{error.where.removeprefix('format.')}: was given up: {error}")
-
-
-def _default(kind: Any, name: str) -> Any:
-    return next(item.default for item in fields(kind) if item.name == name and item.default is not MISSING)

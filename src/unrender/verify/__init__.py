@@ -21,7 +21,8 @@ from os import PathLike
 from random import Random
 from typing import Any
 
-from unrender.analysis import Capabilities, stored
+from unrender.analysis import stored
+from unrender.analysis.ask import Prober
 from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.messages import Said, conversation_of
 from unrender.errors import ExtendError, TemplateWarning, UnrenderError
@@ -218,7 +219,7 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
     The format has to parse the text that its own grammars generate, and engines have to accept that text. `passed` is always False for such
     a report, because no template was rendered.
     """
-    candidate = Candidate(template=Template(""), format=format, capabilities=Capabilities())
+    candidate = Candidate(prober=Prober(template=Template("")), format=format)
     return Report(findings=tuple(check_grammars(candidate, seed)))
 
 

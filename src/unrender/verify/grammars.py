@@ -221,7 +221,7 @@ def _variants(candidate: Candidate, seed: int) -> Iterator[_Variant]:
     by_hand, calls = candidate.grammar is not None, candidate.format.tools.mode is not ToolMode.NONE
     requests = {name: request for name, request in _REQUESTS.items() if calls or not request._call_required}
     known: set[tuple[str, str]] = set()
-    switches = (None, True, False) if candidate.capabilities.supports_enable_thinking else (None,)
+    switches = (None, True, False) if candidate.prober.capabilities.supports_enable_thinking else (None,)
     for thinking, tools in product(switches, (PROOF_TOOLS, ())):
         asked = replace(candidate, thinking=thinking, tools=tools)
         prompt = asked.prompt or ""

@@ -128,7 +128,7 @@ def tool_names(run: Run) -> CapabilityFinding:
     names = tuple(dict.fromkeys((*_NAMES, *words)))[:_NAMES_TRIED]
     offering = run.candidate.offering(tuple(map(proof_tool, names)))
     answers = [proof_answer(calls=((name, {"text": "Rome", "count": 3}),)) for name in names]
-    return run.judged("unusual names of tools", answers, asked=offering)
+    return run.asking(offering).judged("unusual names of tools", answers)
 
 
 def argument_names(run: Run) -> CapabilityFinding:
@@ -140,8 +140,8 @@ def argument_names(run: Run) -> CapabilityFinding:
         pairs = zip(names, (*names[1:], names[0]), strict=True)
         return [proof_answer(calls=((TOOL_NAMES[0], {key: "red", other: "a b"}),)) for key, other in pairs]
 
-    tried = run.refutations(claimed(offering, calls(_KEYS)), asked=offering)
-    tried += run.refutations(claimed(offering, calls(_SIGN_KEYS)), as_meant_or_refused, offering)
+    tried = run.asking(offering).refutations(claimed(offering, calls(_KEYS)))
+    tried += run.asking(offering).refutations(claimed(offering, calls(_SIGN_KEYS)), as_meant_or_refused)
     return finding("unusual names of arguments", tried)
 
 
@@ -151,7 +151,7 @@ def no_parameters(run: Run) -> CapabilityFinding:
     offering = run.candidate.offering((proof_tool(TOOL_NAMES[0], {}), bare, PROOF_TOOLS[2]))
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = tuple((name, {}) for name in TOOL_NAMES)
     answers = [proof_answer(calls=calls[:1]), proof_answer(calls=calls[1:2]), proof_answer(calls=calls)]
-    return run.judged("tools without parameters", answers, asked=offering)
+    return run.asking(offering).judged("tools without parameters", answers)
 
 
 def strings(run: Run) -> Iterator[CapabilityFinding]:
@@ -217,7 +217,7 @@ def stray_closers(run: Run) -> CapabilityFinding:
     if not end.strip():
         return finding("stray closers", [], reason="the format has no reasoning")
     text, tried = f"Quite so\n{end.strip()}\n\nIt rains.", []
-    for thinking in (None, False) if candidate.capabilities.supports_enable_thinking else (None,):
+    for thinking in (None, False) if candidate.prober.capabilities.supports_enable_thinking else (None,):
         prompt = replace(candidate, thinking=thinking).prompt
         if prompt is not None:
             message = candidate.read(prompt, [text]).message
@@ -236,7 +236,7 @@ def empty_results(run: Run) -> CapabilityFinding:
     empty = replace(later, question="").prompt or ""
     answers = [proof_answer(content="Some are."), replace(call, reasoning="Once more."), call]
     shown = claimed(later, answers, show_after_prompt) if empty else []
-    tried = run.refutations((replace(found, prompt=empty, start=empty) for found in shown), asked=later)
+    tried = run.asking(later).refutations(replace(found, prompt=empty, start=empty) for found in shown)
     return finding("empty results", tried, reason="the template rejects them")
 
 

@@ -103,25 +103,24 @@ class Run:
         answers: Iterable[Said],
         judge: Judge = as_meant,
         *,
-        asked: Candidate | None = None,
         render: Show = show,
         reason: str = NOT_WRITTEN,
     ) -> CapabilityFinding:
         """Return the verdict on a capability from answers that use it.
 
-        `asked` replaces the candidate of the checks. If the template renders none of the answers, the capability is skipped, with `reason`
-        as the reason.
+        If the template renders none of the answers, the capability is skipped, with `reason` as the reason.
         """
-        candidate = asked or self.candidate
-        shown = [found for answer in answers if (found := render(candidate, answer))]
-        claimed = [found for found in shown if candidate.claims(found.said)]
-        return finding(capability, self.refutations(claimed, judge, asked), reason=NOT_CLAIMED if shown else reason)
+        shown = [found for answer in answers if (found := render(self.candidate, answer))]
+        claimed = [found for found in shown if self.candidate.claims(found.said)]
+        return finding(capability, self.refutations(claimed, judge), reason=NOT_CLAIMED if shown else reason)
 
-    def refutations(
-        self, shown: Iterable[CutOut], judge: Judge = as_meant, asked: Candidate | None = None
-    ) -> list[Counterexample | None]:
+    def refutations(self, shown: Iterable[CutOut], judge: Judge = as_meant) -> list[Counterexample | None]:
         """Return one element per answer: a counterexample, or None if the answer was parsed correctly."""
-        return [refute(asked or self.candidate, found, self.random, judge) for found in shown]
+        return [refute(self.candidate, found, self.random, judge) for found in shown]
+
+    def asking(self, candidate: Candidate) -> Run:
+        """Return the run with another question, other tools or other earlier messages."""
+        return replace(self, candidate=candidate)
 
 
 def claimed(candidate: Candidate, answers: Iterable[Said], render: Show = show) -> list[CutOut]:
@@ -163,14 +162,12 @@ _TURNS: Mapping[str, tuple[Said, Conversation]] = {
 
 def thinking(run: Run) -> Iterator[CapabilityFinding]:
     """Parse answers after real prompts, with thinking on and then off."""
-    switch = run.candidate.capabilities.supports_enable_thinking
+    switch = run.candidate.prober.capabilities.supports_enable_thinking
     for on in (True, False):
         answers = [answer for answer in run.answers if switch and (on or not answer.reasoning)]
         reason = NOT_WRITTEN if switch else "the template has no thinking switch"
-        switched = replace(run.candidate, thinking=on)
-        yield run.judged(
-            f"thinking {'on' if on else 'off'}", answers, asked=switched, render=show_after_prompt, reason=reason
-        )
+        switched = run.asking(replace(run.candidate, thinking=on))
+        yield switched.judged(f"thinking {'on' if on else 'off'}", answers, render=show_after_prompt, reason=reason)
 
 
 def second_turn(run: Run) -> CapabilityFinding:
@@ -213,7 +210,7 @@ def later_turns(run: Run) -> Iterator[CapabilityFinding]:
         message = later.read(later.prompt or "", []).message if shown else Message()
         wrong = Counterexample(answer="", expected=message_json(Message()), found=message_json(message))
         begun = [wrong if message.content or message.tool_calls else None] if shown else []
-        yield finding(capability, [*begun, *run.refutations(shown, asked=later)])
+        yield finding(capability, [*begun, *run.asking(later).refutations(shown)])
 
 
 def message_shapes(run: Run) -> CapabilityFinding:
@@ -250,7 +247,7 @@ def markers_in_question(run: Run) -> CapabilityFinding:
     reason = "the template rejects or changes such questions" if markers else "the format has no markers"
     # A question such as `What do <think> and </call> mean?` must not be parsed as part of the answer.
     asked = replace(run.candidate, question=f"What do {' and '.join(markers)} mean?")
-    return run.judged("markers in a question", run.answers if markers else (), asked=asked, reason=reason)
+    return run.asking(asked).judged("markers in a question", run.answers if markers else (), reason=reason)
 
 
 def markers_of(format: Format) -> list[str]:

@@ -7,23 +7,23 @@ model's text is the part after the header. An answer's expected message contains
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import Any, Self
 
-from unrender.analysis import Capabilities
-from unrender.analysis.ask import Prober, result, up_to_results, user
+from unrender.analysis.ask import Prober, Spent, result, up_to_results, user
 from unrender.chat_template import ChatTemplate
 from unrender.conversation.messages import Conversation, Said, SaidCall
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
+from unrender.limits import STANDARD
 from unrender.machine import Policy
 from unrender.messages import Request, read_tools
 from unrender.parser.prompt_tail import read_prefill
 from unrender.proof import CutOut, ReadAnswer, cut_out, read
 from unrender.proof.claims import claims_to_read
 from unrender.proof.split import common_suffix
-from unrender.rendering import Template
 
 _WORDS = [
     *("the", "rain", "in", "Spain", "stays", "mainly", "while"),
@@ -48,9 +48,9 @@ _PROPERTIES: dict[str, Any] = {
 }
 
 
-def proof_tool(name: str, properties: Mapping[str, Any] = _PROPERTIES) -> dict[str, Any]:
+def proof_tool(name: str, properties: Mapping[str, Any] = _PROPERTIES, required: Sequence[str] = ()) -> dict[str, Any]:
     """Return a tool with this name and these parameters."""
-    parameters = {"type": "object", "properties": properties, "required": []}
+    parameters = {"type": "object", "properties": properties, "required": [*required]}
     return {"type": "function", "function": {"name": name, "description": f"Call {name}.", "parameters": parameters}}
 
 
@@ -143,10 +143,9 @@ _AS_WRITTEN = Policy(repair="none")
 class Candidate:
     """A template under test, with its format and settings."""
 
-    template: Template
+    prober: Prober
+    """Renders conversations, and caches the renderings for all candidates derived from this one."""
     format: Format
-    capabilities: Capabilities
-    eos_token: str = ""
     thinking: bool | None = None
     """True for prompts with thinking on, False for prompts with thinking off, None for the template's default."""
     gave_up: bool = False
@@ -161,8 +160,6 @@ class Candidate:
     """The request with which answers are parsed. It offers the same tools."""
     grammar: Grammar | None = None
     """A handwritten grammar, which replaces the format for parsing."""
-    rendered: dict[Template, dict[str, str | None]] = field(default_factory=dict, compare=False)
-    """Cached renderings by template, shared by all candidates derived from this one."""
 
     @classmethod
     def of(cls, template: ChatTemplate, eos_token: str | None = None) -> Self:
@@ -173,11 +170,10 @@ class Candidate:
         # Use a placeholder, because an empty token would make the line break in `{{ content + eos_token + "\n" }}` look like the model's.
         if eos_token is None:
             eos_token = template._with_tools.eos_token or _EOS * ("eos_token" in template._with_tools.reads)
+        stopped, tokens = template._with_tools.stopped(), {"eos_token": eos_token}
         return cls(
-            template=template._with_tools.stopped(),
-            eos_token=eos_token,
+            prober=Prober(template=stopped, capabilities=template.capabilities, tokens=tokens),
             format=template.format._ended_by(eos_token),
-            capabilities=template.capabilities,
             grammar=template._grammar,
             gave_up=bool(template.analysis.given_up),
         )
@@ -198,7 +194,7 @@ class Candidate:
         texts = [self.prompt, self.render(answer), self.prompt_after(answer, user(_NEXT_QUESTION))]
         if any(word in text for text in texts if text for word in (self.question, answer.content, _NEXT_QUESTION)):
             return ""
-        asked = self.template.render([{"role": "user", "content": self.question}], add_generation_prompt=True)
+        asked = self.prober.template.render([{"role": "user", "content": self.question}], add_generation_prompt=True)
         why = f": {asked.error}" if asked.error else ": renderings contain neither the question nor the answer"
         return f"the template renders no conversation{why}"
 
@@ -228,16 +224,8 @@ class Candidate:
 
     def writes(self, conversation: Conversation, *, prompts: bool = False) -> str | None:
         """Render a conversation, optionally with a generation prompt. Returns None if the template rejects it."""
-        prober = Prober(
-            template=self.template,
-            capabilities=self.capabilities,
-            tokens={"eos_token": self.eos_token},
-            texts=self.rendered.setdefault(self.template, {}),
-        )
-
-        def render(said: Sequence[Said]) -> str | None:
-            return prober.render(said, tools=self.tools, prompt=prompts, thinking=self.thinking)
-
+        prober = replace(self.prober, spent=Spent(STANDARD))  # Only the cost of one conversation is limited.
+        render = partial(prober.render, tools=self.tools, prompt=prompts, thinking=self.thinking)
         text = render(conversation)
         return up_to_results(render, conversation) if text is None and not prompts else text
 
@@ -248,7 +236,7 @@ def show(candidate: Candidate, answer: Said) -> CutOut | None:
     if prompt is None or full is None:
         return None
     # Some templates render content before calls as reasoning, e.g. `<think>It rains.</think><call>`. Such content can't be recovered.
-    if answer.content and answer.calls and not candidate.capabilities.supports_content_with_calls:
+    if answer.content and answer.calls and not candidate.prober.capabilities.supports_content_with_calls:
         return None
     # If the rendering doesn't depend on the arguments, e.g. `<call>f so</call>`, the arguments can't be recovered.
     if not _shows_arguments(candidate, answer, full):

@@ -39,7 +39,7 @@ def alive(text: str) -> set[str]:
 def test_a_line_is_one_line(text, other):
     """Lines, headings and remarks are always one line."""
     for said in (
-        printed(terminal.print_line, text, (other, terminal.BOLD)),
+        printed(terminal.print_line, text, (other, "bold")),
         printed(terminal.remark, text),
         printed(terminal.print_heading, text, other).removeprefix("\n"),
     ):
@@ -89,7 +89,7 @@ def test_blocks_are_folded(monkeypatch, length):
     """Long lines of a block are folded without loss."""
     monkeypatch.setenv("COLUMNS", "40")
 
-    said = printed(terminal.print_block, [("x" * length, terminal.RED), ("y", "")], indent="  ")
+    said = printed(terminal.print_block, [("x" * length, "red"), ("y", "")], indent="  ")
 
     assert all(len(line) <= 40 for line in said.splitlines())
     assert said.replace("\n", "").replace(" ", "") == "x" * length + "y"
@@ -143,7 +143,7 @@ def terminal_of_80_columns(monkeypatch) -> io.StringIO:
 def test_verdicts_and_events_are_coloured_for_a_terminal(monkeypatch):
     """Verdicts and events are coloured, and pieces of a block keep their styles."""
     stream = terminal_of_80_columns(monkeypatch)
-    terminal.print_block([("a", ""), ("b", terminal.RED)])
+    terminal.print_block([("a", ""), ("b", "red")])
     terminal.print_rows([("calls", "failed: no end"), ("text", "passed (8)"), ("name", "pass it")])
     terminal.print_event(ReasoningText("hm"))
 

@@ -30,14 +30,14 @@ SOURCE = """\
 @cache
 def sound() -> Candidate:
     """Return the template with its format."""
-    known = ChatTemplate.from_string(SOURCE)
-    return Candidate(template=known._with_tools, format=known.format, capabilities=known.capabilities)
+    return Candidate.of(ChatTemplate.from_string(SOURCE))
 
 
 def changed(old: str, new: str, **fields: Any) -> Candidate:
     """Return a template whose output differs from its format."""
     assert old in SOURCE
-    return replace(sound(), template=template_of(SOURCE.replace(old, new)), **fields)
+    other = replace(sound().prober, template=template_of(SOURCE.replace(old, new)), texts={})
+    return replace(sound(), prober=other, **fields)
 
 
 OURS = {

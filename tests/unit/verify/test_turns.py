@@ -109,8 +109,7 @@ TEMPLATE = beside(__file__, "template.jinja")
 
 
 def shown(empty: str, answer: Said) -> CutOut | None:
-    template = ChatTemplate.from_string(TEMPLATE.replace("EMPTY", repr(empty)))
-    candidate = Candidate(template=template._with_tools, format=template.format, capabilities=template.capabilities)
+    candidate = Candidate.of(ChatTemplate.from_string(TEMPLATE.replace("EMPTY", repr(empty))))
     return show_closing(candidate, answer)
 
 

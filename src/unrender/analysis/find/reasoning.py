@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from unrender.analysis.ask import CONTENT, CONTENT2, NAMES, REASONING, REASONING_WORD
+from unrender.analysis.ask import CONTENT, CONTENT2, NAMES, REASONING, REASONING_WORD, text_between
 from unrender.analysis.ask.answers import Answers
 from unrender.analysis.find.turn_frame import TurnFrame, tail_of
 from unrender.format import Reasoning, ReasoningMode, lexemes
@@ -81,10 +81,10 @@ def find_openings(answers: Answers, frame: TurnFrame) -> Openings:
         content=_before(answers.content, CONTENT),
         calls=_before(answers.call, NAMES[0]),
         reasoning=_before(answers.reasoned_call, REASONING) if before is None else before,
-        reasoning_content=_between(answers.reasoned, REASONING, CONTENT),
-        reasoning_calls=_between(answers.reasoned_call, REASONING, NAMES[0]),
+        reasoning_content=text_between(answers.reasoned, REASONING, CONTENT),
+        reasoning_calls=text_between(answers.reasoned_call, REASONING, NAMES[0]),
         content_no_thinking=_before(answers.content_no_thinking, CONTENT),
-        reasoning_content_and_calls=_between(answers.reasoned_mixed, REASONING, CONTENT),
+        reasoning_content_and_calls=text_between(answers.reasoned_mixed, REASONING, CONTENT),
         calls_no_thinking=_before(answers.call_no_thinking, NAMES[0]),
         reasoned_tail=tail_of(answers.reasoned, CONTENT, frame),
     )
@@ -394,8 +394,3 @@ def _open_tag(prefill: str) -> str:
 
 def _before(text: str | None, needle: str) -> str | None:
     return text.partition(needle)[0] if text is not None and needle in text else None
-
-
-def _between(text: str | None, left: str, right: str) -> str | None:
-    rest = (text or "").partition(left)[2]
-    return rest.partition(right)[0] if right in rest else None

@@ -262,7 +262,7 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*heads[1:], row.after], starts, backwards=False)
     alike = len({len(item) for item in row.items}) == 1
-    items = tuple(_mark_item(row.items, item, starts) for item in row.items) if alike else row.items
+    items = _mark_items(row.items, starts) if alike else row.items
     return Row(before=heads[0], items=items, betweens=tuple(tails[:-1]), after=tails[-1]), min(starts, default=None)
 
 
@@ -285,18 +285,13 @@ def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[s
     return ["".join(row[::step]) for row in rows]
 
 
-def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> Skeleton:
-    marked: list[Part] = []
-    for part, column in zip(item, zip(*items, strict=True), strict=True):
-        rows = [_digits_apart(text) for text in column]
-        if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
-            marked.append(part)
-            continue
-        # Compare the numbers at the same position of each text, e.g. `#1` in the first and `#2` in the second.
-        counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
-        starts.extend(int(rows[0][at]) for at in counting)
-        marked += (COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
-    return joined_skeleton(marked)
+def _mark_items(items: Sequence[Skeleton], starts: list[int]) -> tuple[Skeleton, ...]:
+    """Replace numbers that count the items in their literals, e.g. `#1` in the first and `#2` in the second, with `COUNTER`."""
+    columns = list[Sequence[Part]]()
+    for column in zip(*items, strict=True):
+        is_slot = any(isinstance(part, Slot) for part in column)
+        columns.append(column if is_slot else _mark(column, starts, backwards=False))
+    return tuple(map(joined_skeleton, zip(*columns, strict=True)))
 
 
 def _digits_apart(text: str) -> list[str]:
