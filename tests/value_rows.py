@@ -71,7 +71,7 @@ def _scanner(kind: str, of: Any) -> Scanner:
         case "literal":
             return LiteralScanner(_style(of))
         case "quoted":
-            return QuotedScanner(_style(of))
+            return QuotedScanner(LiteralScanner(_style(of)))
         case "raw":
             return RawScanner(Finder(of[0]), frozenset(of[1]))
     style, types = TagStyle(*of[0]), _types(of[2])
@@ -84,7 +84,8 @@ def _scanner(kind: str, of: Any) -> Scanner:
         open_ended=True,
     )
     marks = ValueMarks(MarkedEnds(markers, of[1], names), types, names, patient=True, repairs=True, textual=True)
-    return XmlScanner(style, of[1], types, marks)
+    forms = {form: character for character, form in style.escapes}
+    return XmlScanner(marks.ends.finder, types.types(of[1]), forms, marks, style=style, key=of[1], tree=types)
 
 
 def _style(of: Mapping[str, Any]) -> LiteralStyle:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
@@ -416,54 +416,31 @@ class ValueEnd:
     """True if a repair gives a second reading, so that the call can't be repaired."""
 
 
+@dataclass(slots=True, eq=False)
 class ValueMarks(Resumable):
     """The marks found in a value, and the text from the first mark on."""
 
-    __slots__ = (
-        "begun",
-        "crossed",
-        "ends",
-        "given",
-        "held",
-        "marks",
-        "patient",
-        "repairs",
-        "size",
-        "tail",
-        "textual",
-        "types",
-    )
-
-    def __init__(
-        self,
-        ends: MarkedEnds,
-        types: ArgumentTypes,
-        given: Collection[str] = (),
-        *,
-        patient: bool,
-        repairs: bool,
-        textual: bool,
-    ) -> None:
-        self.ends: MarkedEnds = ends
-        self.types: ArgumentTypes = types
-        self.given: tuple[str, ...] = tuple(given)
-        """Names of arguments that already have a value, including the current argument."""
-        self.patient: bool = patient
-        """True if text after a mark can be parsed again. Otherwise, the first mark ends the value."""
-        self.repairs: bool = repairs
-        """True if a value may end without a closer of its own."""
-        self.textual: bool = textual
-        """True if the value may be a string. Otherwise, markers can't be part of the value."""
-        self.marks: list[ValueMark] = []
-        self.held: list[str] = []
-        self.size: int = 0
-        """Number of characters since the first mark."""
-        self.tail: str = ""
-        """The last characters of the value so far."""
-        self.begun: bool = False
-        """True once the value contains the start of a call."""
-        self.crossed: bool = False
-        """True once the value contains a closer, and the start of a call after it."""
+    ends: MarkedEnds
+    types: ArgumentTypes
+    given: tuple[str, ...] = ()
+    """Names of arguments that already have a value, including the current argument."""
+    _: KW_ONLY
+    patient: bool
+    """True if text after a mark can be parsed again. Otherwise, the first mark ends the value."""
+    repairs: bool
+    """True if a value may end without a closer of its own."""
+    textual: bool
+    """True if the value may be a string. Otherwise, markers can't be part of the value."""
+    marks: list[ValueMark] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    size: int = 0
+    """Number of characters since the first mark."""
+    tail: str = ""
+    """The last characters of the value so far."""
+    begun: bool = False
+    """True once the value contains the start of a call."""
+    crossed: bool = False
+    """True once the value contains a closer, and the start of a call after it."""
 
     def passed(self, text: str) -> None:
         """Record `text` as part of the value."""
@@ -476,7 +453,7 @@ class ValueMarks(Resumable):
         """Add a mark inside the value. Returns the end of the value, or None if the value may continue."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
-            self.crossed = self.crossed or bool(self._loose(self.marks))
+            self.crossed = self.crossed or bool(self._unpaired(self.marks)[1])
             return None
         opened = mark.kind is Kind.OPENED
         if mark.kind is Kind.NESTED:  # Only a string can contain a closer.
@@ -487,7 +464,7 @@ class ValueMarks(Resumable):
             # A second value of the same argument isn't a reading without damage, so `</a><a>` with the same name is text at first.
             repeats = bool(mark.key) and mark.key in self.given
             if not self.patient or (not self.depth and not mark.again and not repeats):
-                return self._closed()
+                return self._doubted(self._unpaired(self.marks)[1], crossed=self.crossed) or ValueEnd()
             mark = replace(mark, again=mark.again or repeats)
         doubtful = bool(mark.again and mark.key) or (not mark.torn and self.ends.ends_torn(self.tail))
         doubtful = doubtful or (opened and (self.begun or not self.tail.strip()))
@@ -499,36 +476,33 @@ class ValueMarks(Resumable):
         self.marks.append(mark)
         return None
 
-    def _closed(self) -> ValueEnd:
-        """Return the end of a value at a closer after which the call can go on."""
-        # In `Rome</a></a>`, the first closer may be text, or the second one may be repeated.
-        loose = self._loose(self.marks)
+    def _doubted(self, loose: list[ValueMark], *, crossed: bool) -> ValueEnd | None:
+        """Return the end at one of the closers without an opener, if the marker after that closer may be damaged or repeated."""
+        if not self.repairs:
+            return None
         # In `Zed</a>\n</call/>\n<call><a>CET</a>`, the first closer may end the value, if the closer of the call is damaged.
-        if self.crossed and self.repairs:
+        if crossed and loose:
             return ValueEnd(loose[0], failed=True, unclear=True)
+        # In `Rome</a></a>`, the first closer may be text, or the second one may be repeated.
         again = next((mark for mark in loose if mark.again), None)
-        if again is None or not self.repairs:
-            return ValueEnd()
-        return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
+        return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True) if again else None
 
     def ended(self) -> ValueEnd | None:
         """Return the end of the value at the end of the output. Returns None if the value has no end."""
         marks = self.marks
         last = next((i for i, mark in enumerate(marks) if mark.kind is Kind.CLOSED and not mark.again), len(marks))
         before, after = marks[:last], marks[last:]
-        again = next((mark for mark in self._loose(before) if mark.again), None)
-        opened = self._unclosed(before)
+        opened, loose = self._unpaired(before)
         kinds = [mark.kind for mark in before]
         at_end = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else len(before)
-        if self.crossed and self.repairs and after and (loose := self._loose(before)):
-            return ValueEnd(loose[0], failed=True, unclear=True)
-        if again and self.repairs:
-            return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
+        if doubted := self._doubted(loose, crossed=self.crossed and bool(after)):
+            return doubted
         # If `…</call>` is followed by another call with an argument, the closer belongs to that argument.
         if at_end < len(before) and (not after or Kind.OPENED in kinds[at_end:]):
-            opened = [*self._unclosed(before[:at_end]), before[at_end]]
+            opened = [*self._unpaired(before[:at_end])[0], before[at_end]]
         elif not after:
             return None
+        opened = [mark for mark in opened if not mark.idle]
         if not opened or not self.repairs:
             return ValueEnd(after[0]) if after else None
         keys = [mark.key for mark in opened if mark.key]
@@ -555,26 +529,18 @@ class ValueMarks(Resumable):
         text = "".join(self.held[opener.pieces : closer.pieces])
         return bool(text[opener.size :].strip())
 
-    def _unclosed(self, marks: list[ValueMark]) -> list[ValueMark]:
-        """Return the openers without a closer that may start an argument."""
+    def _unpaired(self, marks: list[ValueMark]) -> tuple[list[ValueMark], list[ValueMark]]:
+        """Return the openers without a closer, and the closers without an opener."""
         opened: list[ValueMark] = []
+        loose: list[ValueMark] = []
         for mark in marks:
             if self._opens(mark):
                 opened.append(mark)
+            elif mark.kind in _CLOSERS and opened:
+                opened.pop()
             elif mark.kind in _CLOSERS:
-                opened = opened[:-1]
-        return [mark for mark in opened if not mark.idle]
-
-    def _loose(self, marks: list[ValueMark]) -> list[ValueMark]:
-        """Return the closers without an opener."""
-        depth, loose = 0, []
-        for mark in marks:
-            if self._opens(mark):
-                depth += 1
-            elif mark.kind in _CLOSERS:
-                loose += [] if depth else [mark]
-                depth = max(depth - 1, 0)
-        return loose
+                loose.append(mark)
+        return opened, loose
 
     def _opens(self, mark: ValueMark) -> bool:
         # The closer of a named tag can't close another argument.
@@ -583,13 +549,7 @@ class ValueMarks(Resumable):
     @property
     def depth(self) -> int:
         """Number of unclosed openers inside the value."""
-        depth = 0
-        for mark in self.marks:
-            if self._opens(mark):
-                depth += 1
-            elif mark.kind in _CLOSERS:
-                depth = max(depth - 1, 0)
-        return depth
+        return len(self._unpaired(self.marks)[0])
 
     def keeps(self, end: ValueMark | None) -> bool:
         """Return whether the value contains markers of arguments, if it ends at `end`, or at the current closer if `end` is None."""

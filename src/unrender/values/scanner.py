@@ -85,22 +85,19 @@ _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
+@dataclass(slots=True, eq=False)
 class LiteralScanner(Scanner):
     """Reads one JSON value and returns its JSON text. If `style.strict` is False, Python literals and other notations are accepted too."""
 
-    __slots__ = ("comma", "keys", "lost", "quote", "stack", "state", "style")
-
-    def __init__(self, style: LiteralStyle) -> None:
-        self.style: LiteralStyle = style
-        self.state: int = VALUE
-        self.stack: str = ""
-        """Open brackets."""
-        self.quote: str = ""
-        self.comma: str = ""
-        """A comma and the space after it, held until the next item. Trailing commas are dropped."""
-        self.keys: str = ""
-        """The keys of the outermost object as JSON text, without their opening quotes."""
-        self.lost: str = ""
+    style: LiteralStyle
+    state: int = VALUE
+    stack: str = ""
+    """Open brackets."""
+    quote: str = ""
+    comma: str = ""
+    """A comma and the space after it, held until the next item. Trailing commas are dropped."""
+    keys: str = ""
+    """The keys of the outermost object as JSON text, without their opening quotes."""
 
     @property
     def flow(self) -> LiteralScanner | None:
@@ -125,11 +122,6 @@ class LiteralScanner(Scanner):
         return taken, used
 
     @property
-    def duplicate(self) -> str:
-        """A key that occurs twice in the outermost object. Empty if all keys are unique."""
-        return duplicate_of(self.keys)
-
-    @property
     def untouched(self) -> bool:
         """True until a value starts."""
         return self.state == VALUE and not self.stack
@@ -152,7 +144,7 @@ class LiteralScanner(Scanner):
                 if at < len(text):
                     at, status = _STEPS[self.state](self, text, at, pieces, final)
             if self.state == END:
-                status = DONE
+                status, self.duplicate = DONE, duplicate_of(self.keys)
         return at, "".join(pieces), status
 
     def _may_be_json(self) -> bool:
@@ -422,6 +414,7 @@ _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F
 _LONGEST_ESCAPE = len(r"\ud83c\udf0d")
 
 
+@dataclass(slots=True, eq=False)
 class QuotedScanner(Scanner):
     r"""Reads a JSON string that contains a JSON object, and returns the object. An empty string is returned as `{}`.
 
@@ -430,23 +423,10 @@ class QuotedScanner(Scanner):
     escape.
     """
 
-    __slots__ = ("done", "inner", "opened")
-
-    def __init__(self, style: LiteralStyle) -> None:
-        self.inner: LiteralScanner = LiteralScanner(style)
-        self.opened: bool = False
-        self.done: bool = False
-        """True once the value is complete, so that only whitespace may follow."""
-
-    @property
-    def duplicate(self) -> str:
-        """A key that occurs twice in one object inside the string. Empty if all keys are unique."""
-        return self.inner.duplicate
-
-    @property
-    def lost(self) -> str:
-        """A word that JSON can't express, such as `NaN`."""
-        return self.inner.lost
+    inner: LiteralScanner
+    opened: bool = False
+    done: bool = False
+    """True once the value is complete, so that only whitespace may follow."""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         at = start if self.opened else start + 1
@@ -466,7 +446,7 @@ class QuotedScanner(Scanner):
                 return inside.end + 1, "{}", Status.DONE
             if status is not Status.DONE:
                 return inside.place(used), result, Status.FAILED if ended else status
-            self.done = True
+            self.done, self.duplicate, self.lost = True, self.inner.duplicate, self.inner.lost
         # Only whitespace is allowed between the object and the closing quote, so `"{} x"` fails.
         rest = inside.decoded[used:].lstrip()
         if rest:

@@ -344,19 +344,17 @@ class Follow:
         return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
 
 
+@dataclass(slots=True, eq=False)
 class Brackets(Resumable):
     """Counts the open brackets in text. A bracket in a quoted string may count or not, as in `f(a=")")` and `don't (stop)`."""
 
-    __slots__ = ("_last", "_open", "_outside", "_quote")
-
-    def __init__(self) -> None:
-        self._open: str = ""
-        """The closing brackets of all open brackets, after `_EXCESS` if there was a closing bracket without an opening one."""
-        self._outside: str = ""
-        """The same, without brackets in quoted strings."""
-        self._quote: str = ""
-        """The quotation mark of an open string."""
-        self._last: str = ""
+    _open: str = ""
+    """The closing brackets of all open brackets, after `_EXCESS` if there was a closing bracket without an opening one."""
+    _outside: str = ""
+    """The same, without brackets in quoted strings."""
+    _quote: str = ""
+    """The quotation mark of an open string."""
+    _last: str = ""
 
     @property
     def closed(self) -> bool:

@@ -86,7 +86,7 @@ class ArgumentReader(Cursor):
         # Accept a JSON string too, because some formats encode the arguments twice: `"{\"city\": \"Rome\"}"`.
         if head not in ("{", '"'):
             self.fail("a JSON object")
-        yield from self.scan(LiteralScanner(style) if head == "{" else QuotedScanner(style))
+        yield from self.scan(LiteralScanner(style) if head == "{" else QuotedScanner(LiteralScanner(style)))
         machine.current.closed = True
 
     # Separate arguments.
@@ -389,25 +389,29 @@ class ArgumentReader(Cursor):
             suffix = suffix.among(() if literal else call.types.names, call.types.odd, tools)
             # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
             if quoted and suffix.in_code:
-                return CodeValueScanner(self._types(call), suffix, any_name, patient=machine.rereads)
+                return CodeValueScanner(
+                    finder=suffix, types=self._types(call), following=any_name, patient=machine.rereads
+                )
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
+        forms = {form: character for character, form in codec.escapes}
         doubt = None
         if view.values is not None:
             ends = view.values.of(call.key, call.types.declared)
             doubt = ValueMarks(
                 ends,
                 call.types,
-                call.keys,
+                tuple(call.keys),
                 patient=machine.rereads,
                 repairs=machine.policy.repair != "none",
                 textual=self._may_be_text(call),
             )
         if view.tags and doubt:
-            return XmlScanner(view.tags, call.key, call.types, doubt)
+            types = call.types.types(call.key)
+            return XmlScanner(suffix, types, forms, doubt, style=view.tags, key=call.key, tree=call.types)
         match codec.strings:
             case Strings.RAW:
-                return RawScanner(suffix, self._types(call), codec.escapes, doubt, patient=machine.rereads)
+                return RawScanner(suffix, self._types(call), forms, doubt, patient=machine.rereads)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 odd = call.types.odd.names if view.style.in_code else ()
                 return LiteralScanner(replace(view.style, names=odd) if odd else view.style)

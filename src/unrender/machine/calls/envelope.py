@@ -274,7 +274,7 @@ class ObjectReader(ArgumentReader):
             rest = machine.buffer[machine.at : machine.at + len(_NULLS[0])]
             if rest.startswith(("{", '"')):
                 machine.current.count = 1
-                scanner = LiteralScanner(style) if rest[0] == "{" else QuotedScanner(style)
+                scanner = LiteralScanner(style) if rest[0] == "{" else QuotedScanner(LiteralScanner(style))
                 yield from self.scan(scanner)
                 if not machine.current.name:
                     self.repeated = self.repeated or scanner.duplicate
@@ -374,5 +374,5 @@ def _object_in(value: str) -> str:
     if not value.startswith('"'):
         return value if value.startswith("{") else ""
     # The object may be encoded as a string, as in `"{\"a\": 1}"`.
-    _, found, status = QuotedScanner(LiteralStyle()).scan(value, 0, final=True)
+    _, found, status = QuotedScanner(LiteralScanner(LiteralStyle())).scan(value, 0, final=True)
     return found if status is DONE and value.strip('" \t\n\r') else ""
