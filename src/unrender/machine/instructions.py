@@ -419,15 +419,13 @@ class Jump:
 class Commit:
     """Makes all text before the current position final."""
 
-    recover: int = -1
-    """Address at which execution continues if parsing fails later. -1 to leave the address unchanged."""
     release: bool = False
     """True if calls that were buffered become final too."""
 
     def step(self, machine: Machine) -> bool:
         if self.release:
             machine.frames.pop()
-        commit(machine, self.recover)
+        commit(machine)
         return machine.go_on()
 
 

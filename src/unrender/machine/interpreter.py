@@ -158,10 +158,14 @@ class Machine(Resumable):
         other.frames = [frame.copy() for frame in self.frames]
         return other
 
-    def feed(self, text: str) -> list[Event | BrokenText]:
-        """Execute instructions on more text until one suspends or halts. Return the final events."""
+    def resume(self) -> None:
+        """Start the reader of a copied machine, which reads its text again."""
         if self.restart is not None and self.restart.run is None:
             self.restart.resume(self)
+
+    def feed(self, text: str) -> list[Event | BrokenText]:
+        """Execute instructions on more text until one suspends or halts. Return the final events."""
+        self.resume()
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         return self.run()
@@ -180,8 +184,7 @@ class Machine(Resumable):
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Parse the remaining text, up to the end of the answer, and return the final events."""
         events: list[Event | BrokenText] = []
-        if self.restart is not None and self.restart.run is None:
-            self.restart.resume(self)
+        self.resume()
         if self.length_limited:
             # Text that is still undecided at this point was cut off by the limit.
             events, text = self.feed(text), ""
@@ -276,6 +279,16 @@ class Machine(Resumable):
             text = self.past.take_back(self.base - position)
             self.buffer = text + self.buffer
             self._shift(len(text))
+
+    def return_to(self, position: int) -> None:
+        """Move back to `position`, and remove all spans after it. No event may have a position after `position`."""
+        self.recall(position)
+        roles, ends = self.span_roles, self.span_ends
+        while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
+            del roles[-1], ends[-1]
+        if ends and ends[-1] > position:
+            ends[-1] = position
+        self.at = position - self.base
 
     def _shift(self, size: int) -> None:
         """Adjust indices after `size` characters were prepended to the buffer. If `size` is negative, characters were removed."""

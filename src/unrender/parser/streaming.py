@@ -502,14 +502,6 @@ class Parser(Resumable):
         return self._transcript
 
     @property
-    def _made_ids(self) -> tuple[str, ...]:
-        """Generated ids of calls, in order."""
-        given = {call.id for call in self.message.tool_calls}
-        return tuple(
-            dict.fromkeys(id for id in self._machine.ids.made if id in given)
-        )  # Leave out duplicates, because an id may occur twice after backtracking.
-
-    @property
     def _steps(self) -> int:
         """Number of instructions executed so far, as a measure of work that doesn't depend on the hardware."""
         self._account()

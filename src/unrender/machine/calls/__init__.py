@@ -281,7 +281,7 @@ class Cursor:
             end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
             if end < machine.at:
                 machine.reread += machine.at - end
-                self._return_to(machine.base + end)
+                machine.return_to(machine.base + end)
             machine.take(Role.ARGUMENT, end)
             machine.arguments(text)
             if status is not MORE or machine.final:
@@ -298,14 +298,3 @@ class Cursor:
         if machine.current.name and scanner.lost:
             machine.malformed(scanner.lost, "a JSON value")
         machine.scanner = None
-
-    def _return_to(self, position: int) -> None:
-        """Move back to `position`, which must be in the latest span."""
-        machine = self.machine
-        machine.recall(position)
-        machine.at = position - machine.base
-        roles, ends = machine.span_roles, machine.span_ends
-        if len(ends) > 1 and ends[-2] >= position:
-            del roles[-1], ends[-1]
-        else:
-            ends[-1] = position

@@ -110,11 +110,11 @@ class BrokenReader(ObjectReader):
         if not call.committed and machine.frames:
             # Report where the exact reader failed.
             machine.searched += machine.position - call.start
-            self._cut_back(position)
+            machine.return_to(position)
             machine.call = None
             self.fail(wanted.partition(OR)[0])
         if fate(machine, call, False) == "content":
-            self._cut_back(position)
+            machine.return_to(position)
             self.refuse("invalid", wanted, met)
             return False
         fail_call(machine, "invalid", wanted, met, position)
@@ -159,7 +159,7 @@ class BrokenReader(ObjectReader):
             mark in rest for mark in self.view.argument_markers.of(found.call.missing)
         ):
             return False
-        self._cut_back(start)
+        machine.return_to(start)
         if machine.frames and machine.frames[-1].at == start:
             machine.go_back(machine.frames[-1].start)
             commit(machine)
@@ -173,17 +173,6 @@ class BrokenReader(ObjectReader):
         complete_call(machine)
         machine.closed = len(self.view.closers) + len(self.view.section) * found.ends_run
         return True
-
-    def _cut_back(self, position: int) -> None:
-        """Move back to `position` and remove all spans after it. No event may have a position after `position`."""
-        machine = self.machine
-        machine.recall(position)
-        roles, ends = machine.span_roles, machine.span_ends
-        while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
-            del roles[-1], ends[-1]
-        if ends and ends[-1] > position:
-            ends[-1] = position
-        machine.at, machine.scanner = position - machine.base, None
 
     def _end_refused(self) -> bool:
         """Consume the rest of a call whose text, including its markers, is content. Return whether more text is needed."""
