@@ -27,7 +27,7 @@ from unrender.types import Tool
 from unrender.values import Scanner, Status
 from unrender.values.coercion import ArgumentTypes, coerce
 from unrender.values.finder import Finder
-from unrender.values.marked_ends import MarkedEnds, Markers, ValueMarks
+from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.raw import RawScanner, TagStyle, XmlScanner, read_tree
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
@@ -76,14 +76,16 @@ def _scanner(kind: str, of: Any) -> Scanner:
             return RawScanner(Finder(of[0]), frozenset(of[1]))
     style, types = TagStyle(*of[0]), _types(of[2])
     names = (of[1],)
-    markers = Markers(
-        closers=(style.close, style.end),
+    markers = MarkedEnds(
+        close=(style.close, style.end),
         named=True,
         lead=style.space,
         opener=(style.open, Slot.KEY, style.end),
         open_ended=True,
+        key=of[1],
+        names=names,
     )
-    marks = ValueMarks(MarkedEnds(markers, of[1], names), types, names, patient=True, repairs=True, textual=True)
+    marks = ValueMarks(markers, types, names, patient=True, repairs=True, textual=True)
     forms = {form: character for character, form in style.escapes}
     return XmlScanner(marks.ends.finder, types.types(of[1]), forms, marks, style=style, key=of[1], tree=types)
 
