@@ -45,8 +45,10 @@ def given(row: Mapping[str, Any]) -> Any:
         case {"call": name, "args": args}:
             module, _, function = name.partition(".")
             several = frozenset if function == "coerce" else tuple
-            held = [several(value) if isinstance(value, list) else value for value in args]
-            found = getattr(import_module(f"unrender.values.{module}"), function)(*held, **row.get("with", {}))
+            functions = import_module(f"unrender.values.{module}")
+            held = [_argument(value, functions) if isinstance(value, dict) else value for value in args]
+            held = [several(value) if isinstance(value, list) else value for value in held]
+            found = getattr(functions, function)(*held, **row.get("with", {}))
             return json.loads(json.dumps(found))
         case {"typed": text, "schema": schema, "key": key}:
             return coerce(text, _types(schema).types(key))
@@ -60,6 +62,12 @@ def given(row: Mapping[str, Any]) -> Any:
             assert len(found) == 1, found
             return list(found.pop())
     raise AssertionError(row)
+
+
+def _argument(value: Mapping[str, Any], functions: Any) -> Any:
+    """Return the result of another function of the module, given as its name and its arguments."""
+    [(function, args)] = value.items()
+    return getattr(functions, function)(*(tuple(it) if isinstance(it, list) else it for it in args))
 
 
 def _types(schema: Any) -> ArgumentTypes:
@@ -86,8 +94,7 @@ def _scanner(kind: str, of: Any) -> Scanner:
         names=names,
     )
     marks = ValueMarks(markers, types, names, patient=True, repairs=True, textual=True)
-    forms = {form: character for character, form in style.escapes}
-    return XmlScanner(marks.ends.finder, types.types(of[1]), forms, marks, style=style, key=of[1], tree=types)
+    return XmlScanner(marks.ends.finder, types.types(of[1]), doubt=marks, style=style, key=of[1], tree=types)
 
 
 def _style(of: Mapping[str, Any]) -> LiteralStyle:

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
+from unrender.cache import kept
 from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
 from unrender.values import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.finder import JSON_STRING, Finder, end_of
@@ -32,8 +33,9 @@ from unrender.values.json_fast_path import (
 )
 from unrender.values.json_text import (
     MAY_GO_ON,
+    after_argument,
+    after_string,
     closing,
-    closing_in_code,
     duplicate_of,
     escape,
     json_word,
@@ -343,9 +345,10 @@ class LiteralScanner(Scanner):
                 at = end + 1
 
     def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        close, marks = self.style.quote_close, self.style.marks
+        style, close = self.style, self.style.quote_close
+        marks = style.marks or (_delimiter(close) if len(close) > 1 else None)
         if marks is not None:
-            characters = {form: character for character, form in self.style.escapes}
+            characters = {form: character for character, form in style.escapes}
             # The second quote in `'it''s'` may be the end or the first half of an escape, so wait for more text.
             find = marks.find if final else partial(marks.decided, whole=True)
             end, literal = find(text, at)
@@ -354,11 +357,11 @@ class LiteralScanner(Scanner):
                 at = end + len(literal)
                 end, literal = find(text, at)
             end = end if literal else -(end if end >= 0 else len(text)) - 1
-        elif self.style.in_code and not self.stack:
-            end = closing_in_code(text, at, close, final=final, names=self.style.names)
+        elif style.in_code and not self.stack:
+            end = closing(text, at, close, after_argument(style.names), final=final)
         else:
-            style = self.style
-            end = closing(text, at, close, *(() if self.stack else (style.ends, style.after_key)), final=final)
+            following = after_string((), "") if self.stack else after_string(style.ends, style.after_key)
+            end = closing(text, at, close, following, final=final)
         if end >= 0:
             pieces.append(escape(text[at:end]))
             return self._end_string(end + len(close), pieces)
@@ -372,6 +375,11 @@ class LiteralScanner(Scanner):
             self.state = COLON
             return at, MORE
         return at, self._after_value()
+
+
+@kept(1_000)
+def _delimiter(close: str) -> Finder:
+    return Finder((close,))
 
 
 _STEPS = {
