@@ -318,7 +318,6 @@ class CallView:
             literal_of(entry[again + 1]).strip(),
             arguments.codec.item_tag,
             space=before[: before.index(before.strip())] if not arguments.codec.item_tag else "",
-            escapes=arguments.codec.escapes,
         )
 
     @cached_property

@@ -312,7 +312,7 @@ class GrammarReader:
             machine.failed_at = max(machine.failed_at, machine.at)
             # A lookahead is parsed again, so its text counts towards the limit like that of a failed attempt.
             machine.reread += 1 + machine.position - frame.at
-            machine.go_back(frame.start)
+            frame.start.restore(machine)
             if machine.exhausted():
                 raise _Backtrack(None)
         if matches is isinstance(part.node, nodes.Negate):

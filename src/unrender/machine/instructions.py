@@ -465,18 +465,14 @@ class OpenUndeclared:
         blank = at == len(buffer) and at - machine.at < MAX_BLANK
         if not machine.final and (blank or self.finder.may_grow(buffer, at)):
             return True
-        marker = self.finder.at(buffer, at)
-        machine.pc = self.table.get(marker, self.otherwise) if _reads(machine) else self.otherwise
+        marker, reads = self.finder.at(buffer, at), machine.policy.undeclared_reasoning == "read"
+        machine.pc = self.table.get(marker, self.otherwise) if reads else self.otherwise
         if machine.pc != self.otherwise:
             machine.take(Role.LAYOUT, at)
             # Later occurrences of `<think>` and `</think>` are text.
             machine.malformed(marker, "an answer without reasoning, or with the format's own markers")
             machine.mentioned = True
         return False
-
-
-def _reads(machine: Machine) -> bool:
-    return machine.policy.undeclared_reasoning == "read"
 
 
 # Text that isn't a valid call.

@@ -7,7 +7,7 @@ Rules:
 - An instruction changes `at` and `pc`, and returns True only to suspend. No instruction suspends once `final` is set.
 - Only `fail` backtracks, and only to the latest frame. Without a frame, execution continues at `recover`. Committed text is never undone.
 - Events after an open backtracking point are buffered until the point is closed.
-- Consumed text, `buffer[:at]`, can be removed. `past` stores it for backtracking, and `go_back` prepends it to the buffer again.
+- Consumed text, `buffer[:at]`, can be removed. `past` stores it for backtracking, and `recall` prepends it to the buffer again.
 - The amount of text parsed again is limited relative to the length of the text. The limit doesn't depend on the chunk boundaries.
 - Whitespace between calls is buffered ("carried"). Carried whitespace is content if more content follows, otherwise layout.
 """
@@ -489,7 +489,7 @@ class Machine(Resumable):
         if frame.limited and call and call.name:
             frame.call = call
             call.begun = False  # Backtracking removes the event for the start of the call.
-        self.go_back(frame.start)
+        frame.start.restore(self)
         # Try the other alternatives at the same position. For example, two syntaxes may start with `<call>`.
         if frame.targets:
             return self.go_to(frame.next_target())
@@ -505,10 +505,6 @@ class Machine(Resumable):
             self.wanted += OR + wanted
         self.failed_at = max(self.at, self.failed_at)
 
-    def go_back(self, start: Snapshot) -> None:
-        """Undo all changes since the snapshot."""
-        start.restore(self)
-
     def break_off(self, wanted: str) -> bool:
         """Continue at `recover`, because no backtracking point is left. Always return False, so that a step can return the result."""
         self.wanted, self.broke = wanted, True
@@ -520,7 +516,7 @@ class Machine(Resumable):
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
-            self.go_back(self.frames[0].start)
+            self.frames[0].start.restore(self)
             self.frames.clear()
         self.break_off("text that needs less backtracking")
         return True
@@ -544,7 +540,7 @@ class Machine(Resumable):
     def quote(self) -> bool:
         """Treat the text since the start of a quoted call as free text. Always return False, so that a step can return the result."""
         frame, end = self.frames.pop(), self.position
-        self.go_back(frame.start)
+        frame.start.restore(self)
         self.malformed(self.buffer[self.at : end - self.base], "an unquoted call")
         self.answered = self.answered or frame.role is Role.CONTENT
         self.scanner, self.fenced = None, False

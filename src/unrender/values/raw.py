@@ -412,8 +412,6 @@ class TagStyle:
     """Tag name of list items. Empty if lists and objects are not encoded as tags."""
     space: str = ""
     """Whitespace before the closing tag that is not part of the value."""
-    escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are escaped, with their escaped forms."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -20,7 +20,6 @@ from unrender.machine.call_events import (
     complete_call,
     fail_call,
     fate,
-    name_call,
 )
 from unrender.machine.calls.envelope import ObjectReader
 from unrender.machine.calls.mending import mend
@@ -161,11 +160,9 @@ class BrokenReader(ObjectReader):
             return False
         machine.return_to(start)
         if machine.frames and machine.frames[-1].at == start:
-            machine.go_back(machine.frames[-1].start)
+            machine.frames[-1].start.restore(machine)
             commit(machine)
-        call = machine.call = CallState(start=start)
-        name_call(machine, found.call.name)
-        call.id, call.arguments = found.call.id, [found.arguments]
+        machine.call = found.call
         for event, _ in found.damage:
             machine.malformed(event.text, event.expected, at=event.position)
         for role, end in found.spans:

@@ -53,7 +53,6 @@ class Mended:
     """A damaged call that was read. Positions are those of the original text."""
 
     call: CallState
-    arguments: str
     damage: tuple[tuple[Malformed, Role], ...]
     """The differences from the format, with the roles of their text."""
     spans: tuple[tuple[Role, int], ...]
@@ -84,8 +83,7 @@ class _Mender(DamagedReader):
     def mended(self) -> Mended | None:
         """Return the call that was read. Return None if it isn't damaged, or if its arguments don't match the schema."""
         machine, call = self.machine, self.machine.current
-        arguments = "".join(call.arguments)
-        if not self.damage or not call.types.fit(arguments):
+        if not self.damage or not call.types.fit("".join(call.arguments)):
             return None
         # The words before the tool's name may be a value whose markers are missing.
         if self.worded and len(self.damage) > 1:
@@ -95,7 +93,7 @@ class _Mender(DamagedReader):
             if event.text:
                 relabel(roles, ends, event.position, event.position + len(event.text), role)
         call.id = self._id_text()
-        return Mended(call, arguments, tuple(self.damage), tuple(zip(roles, ends, strict=True)), self.ends_run)
+        return Mended(call, tuple(self.damage), tuple(zip(roles, ends, strict=True)), self.ends_run)
 
     def _id_text(self) -> str:
         calls = self.view.calls
@@ -162,7 +160,7 @@ class _Mender(DamagedReader):
             except Left:
                 if self.keys:
                     raise
-                machine.go_back(start)
+                start.restore(machine)
                 del self.damage[known:]
                 empty = bool(arguments.close) and self.text.startswith(arguments.close.core, self.after_space(self.at))
                 if not (empty or self._tagged() or self._boxed() or self.closer_at(self.at, foreign=False)):
