@@ -279,9 +279,7 @@ class ArgumentReader(Cursor):
         yield from self._to_value()
         if call.key in call.keys:
             yield from self._repeat()
-        call.keys.add(call.key)
-        machine.arguments(key_text(call))
-        call.count += 1
+        self.begin_value()
         if view.doubts is not None:
             call.value = machine.position
         quoted = machine.buffer.startswith(_QUOTES, machine.at)
@@ -311,6 +309,13 @@ class ArgumentReader(Cursor):
             machine.take(Role.MARKER, machine.at + len(CDATA_END))
         call.kind = ""
         return True
+
+    def begin_value(self) -> None:
+        """Add the name of the current argument to the arguments of the call."""
+        call = self.machine.current
+        call.keys.add(call.key)
+        self.machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
+        call.count += 1
 
     def _repeat(self) -> Steps[None]:
         """Report a duplicate argument, as in `<city>Rome</city><city>Oslo</city>`."""
@@ -438,8 +443,3 @@ def key_of(text: str) -> str:
     """Return the argument name in `text`, without surrounding whitespace and quotation marks. Return "" if the name is invalid."""
     key = text.strip().strip("\"'")
     return "" if "\n" in key else key
-
-
-def key_text(call: CallState) -> str:
-    """Return the JSON text before the value of the current argument, including the key."""
-    return ("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": '

@@ -123,12 +123,7 @@ class DamagedReader(ObjectReader):
         for piece in marker.pieces:
             here = self.after_space(at)
             if self.text.startswith(piece, here):
-                at, found, sure = here + len(piece), True, sure or piece in single
-                again = self.after_space(at)
-                while piece in single and self.text.startswith(piece, again):
-                    self.note(again, again + len(piece), "the text after it")
-                    at = again + len(piece)
-                    again = self.after_space(at)
+                at, found, sure = self.after_repeats(piece, here + len(piece)), True, sure or piece in single
             elif found and (noise := end_of(_NOISE, self.text, at)) > at and self.text.startswith(piece, noise):
                 self.note(at, noise, repr(piece))
                 at = noise + len(piece)
@@ -146,6 +141,13 @@ class DamagedReader(ObjectReader):
         for here, piece in missing:
             self.note(here, here, repr(piece))
         return True
+
+    def after_repeats(self, piece: str, at: int) -> int:
+        """Return the position after repetitions of a marker that ends at `at`."""
+        while piece in self.view.single and self.text.startswith(piece, again := self.after_space(at)):
+            at = again + len(piece)
+            self.note(again, at, "the text after it")
+        return at
 
     def elements(self, elements: Elements, *, shown: bool) -> None:
         """Read markers and slots in order. `shown` is True if earlier text already indicates a call."""
