@@ -234,15 +234,12 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
     if cut:
         machine.take(Role.MALFORMED, len(machine.buffer))
     # The start of a streamed call was already emitted, so don't emit its text as content.
-    if machine.given_as_written(call):
-        end_call(machine, status)
-        machine.malformed(met, wanted, at=at)
-        return
+    streamed = machine.given_as_written(call)
     # The call's first marker may be part of the prompt, so exclude it from the model's text.
-    text = machine.since(max(call.start, 0) if machine.given else call.start)
+    text = "" if streamed else machine.since(max(call.start, 0) if machine.given else call.start)
     outcome = fate(machine, call, cut)
-    if outcome == "call":
-        call.arguments = [text]
+    if streamed or outcome == "call":
+        call.arguments = call.arguments if streamed else [text]
         end_call(machine, status, text)
         machine.malformed(met, wanted, at=at)
         return

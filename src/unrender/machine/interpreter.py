@@ -15,7 +15,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
@@ -150,13 +150,6 @@ class Machine(Resumable):
     """True if the refused call has several readings, so that a call inside it may be part of a value."""
     tag: Role | None = None
     """The open tag, whose role applies to consumed text."""
-
-    def copy(self) -> Self:
-        """Return an independent copy of the machine."""
-        # A bare `super()` fails, because `slots=True` creates a new class.
-        other = super(Machine, self).copy()
-        other.frames = [frame.copy() for frame in self.frames]
-        return other
 
     def resume(self) -> None:
         """Start the reader of a copied machine, which reads its text again."""

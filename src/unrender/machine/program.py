@@ -471,10 +471,8 @@ class _Compiler:
         self.opening.setdefault(marker.core, at)
 
     def _before_calls(self, hub: _Hub, joint: Marker, entries: list[_Entry]) -> None:
-        for entry in entries:
+        for entry in filter(lambda entry: entry.opening.opener, entries):
             # If the call fails, the joint before it is text too.
-            if not entry.opening.opener:
-                continue
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)

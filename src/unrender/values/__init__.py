@@ -38,7 +38,11 @@ class Resumable:
         other = object.__new__(type(self))
         for name in self._names:
             value: Any = getattr(self, name)
-            setattr(other, name, value.copy() if type(value) in _OWN or isinstance(value, Resumable) else value)
+            if type(value) is list and value and isinstance(value[0], Resumable):
+                value = [part.copy() for part in value]
+            elif type(value) in _OWN or isinstance(value, Resumable):
+                value = value.copy()
+            setattr(other, name, value)
         return other
 
 

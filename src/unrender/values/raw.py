@@ -175,7 +175,7 @@ class RawScanner(Scanner):
             if verdict is not None:
                 return self._end(doubt, verdict, cut, said)
             if mark is None:
-                said += self._release(doubt)
+                said += map(self.take, doubt.held)
                 return cut, "".join(said), MORE
             said.append(self._pass(doubt, text[cut : mark.end]))
             start = mark.end
@@ -204,20 +204,17 @@ class RawScanner(Scanner):
         doubt.held.append(said)
         return ""
 
-    def _release(self, doubt: ValueMarks) -> list[str]:
-        return [self.take(piece) for piece in doubt.held]
-
     def _end(self, doubt: ValueMarks, verdict: ValueEnd, here: int, said: list[str]) -> tuple[int, str, Status]:
         mark = verdict.mark
         self.keeps = not verdict.failed and doubt.keeps(mark)
         if mark is None:
-            return self._done(here, *said, *self._release(doubt))
+            return self._done(here, *said, *map(self.take, doubt.held))
         # If the value seems to contain another call, the held text isn't parsed again.
         end = here - doubt.size + mark.at
         self.unclear = verdict.unclear
         if verdict.failed:
             return here if doubt.begun and not verdict.unclear else end, "".join(said), FAILED
-        said += [self.take(piece) for piece in doubt.held[: mark.pieces]]
+        said += map(self.take, doubt.held[: mark.pieces])
         if mark.kind in (Kind.OPENED, Kind.ENDED):
             self.torn = mark.torn
         return self._done(end, *said)
@@ -265,10 +262,9 @@ class RawScanner(Scanner):
     def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal is None:
             self.literal = LiteralScanner(_LOOSE)
-        end, said, status = self.literal.scan(text, start, final=final)
-        if status is DONE:
-            self.duplicate = self.literal.duplicate
-        return end, said, status
+        result = self.literal.scan(text, start, final=final)
+        self.duplicate = self.literal.duplicate
+        return result
 
     def take(self, piece: str) -> str:
         """Return JSON text for a piece of the value, or "" to hold the piece back. The piece must not contain the value's end."""

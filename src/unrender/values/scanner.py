@@ -159,18 +159,12 @@ class LiteralScanner(Scanner):
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
         """Consume valid JSON, and return it unchanged. Invalid or incomplete text is left to the caller."""
-        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
-        if at == start:
-            return start
-        self.keys += keys
-        if self.comma:
-            # Release the held comma, because an item follows: `well_formed` never consumes a trailing comma, as in `[1, ]`.
-            pieces.append(self.comma)
-            self.comma = ""
-        if comma >= 0:
-            self.comma = text[comma:at]
-        pieces.append(text[start : comma if comma >= 0 else at])
-        self.state, self.stack, self.quote = state, stack, '"'
+        said, at, self.state, self.stack, self.comma, keys = well_formed(
+            text, start, self.state, self.stack, self.comma, MAX_PARSED_DEPTH - LEVELS
+        )
+        if at > start:
+            pieces.append(said)
+            self.keys, self.quote = self.keys + keys, '"'
         return at
 
     def _space(self, text: str, at: int, pieces: list[str]) -> int:
@@ -243,9 +237,8 @@ class LiteralScanner(Scanner):
         return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
 
     def _flush_comma(self, pieces: list[str]) -> None:
-        if self.comma:
-            pieces.append(self.comma)
-            self.comma = ""
+        pieces.append(self.comma)
+        self.comma = ""
 
     def _after_value(self) -> Status:
         self.state = NEXT if self.stack else END
@@ -326,8 +319,7 @@ class LiteralScanner(Scanner):
         plain = _PLAIN[self.quote]
         while True:
             end = end_of(plain, text, at)
-            if end > at:
-                pieces.append(text[at:end])
+            pieces.append(text[at:end])
             if end == len(text):
                 return end, MORE
             char = text[end]
@@ -400,12 +392,9 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
 
     Results are cached, because models often repeat short pieces of text in the same places.
     """
-    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_PARSED_DEPTH - LEVELS)
+    taken, at, state, stack, comma, keys = well_formed(text, 0, state, stack, comma, MAX_PARSED_DEPTH - LEVELS)
     if state == END:
         return None
-    taken = ""
-    if at:
-        taken, comma = comma + text[: last if last >= 0 else at], text[last:at] if last >= 0 else ""
     if at < len(text) and state not in (STRING, KEY_STRING):
         end = end_of(_SPACE, text, at)
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)

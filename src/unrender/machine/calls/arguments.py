@@ -246,7 +246,6 @@ class ArgumentReader(Cursor):
             call.key = machine.buffer[machine.at : declared]
             machine.take(Role.NAME, declared)
             return
-        start = machine.at
         # The name ends at the next stop, such as `>` in `<parameter=city>`.
         while True:
             machine.steps += 1
