@@ -87,7 +87,7 @@ class ValueMark:
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedEnds:
-    """Finds and classifies the marks in the values of one argument, from the markers around the values of its call syntax.
+    """Finds and classifies the marks in the values of one argument, by the markers around the values of its call syntax. Immutable.
 
     Whitespace is allowed between the parts of a marker.
     """
