@@ -107,7 +107,7 @@ def test_a_maker_is_asked_a_hundred_times() -> None:
         return "same"
 
     ids(Parser(FORMAT, REQUEST, ids=same, known_ids=["x", "same"]), CALL)
-    assert asked == [2, *range(2, 102)]
+    assert asked == [*range(2, 102)]
 
 
 def test_made_ids_are_recorded_in_order() -> None:

@@ -332,7 +332,7 @@ class TailReader(BrokenReader):
         """Report calls in another format's syntax that are the whole answer. Damaged calls are text."""
         machine, frame, call = self.machine, self.machine.frames[-1], self.machine.call
         damaged = any(isinstance(event, Malformed) for event in machine.events[frame.start.events - machine.released :])
-        damaged = damaged or limited or machine.fenced or self.due
+        damaged = damaged or limited or machine.fenced or bool(self.due)
         if damaged or (call and not self._fits(call)):
             self.fail(_OWN)
         machine.malformed("", _OWN, at=max(frame.at, 0))
