@@ -184,12 +184,9 @@ class GrammarReader:
     def until(self, part: GrammarPart) -> NodeSteps:
         machine, finder = self.machine, part.reads
         while True:
-            at, _ = finder.find(machine.buffer, machine.at)
-            waits = at < 0 and not machine.final
-            if at < 0:
-                at = finder.undecided_from(machine.buffer, machine.at) if waits else len(machine.buffer)
+            at, stop = finder.search(machine.buffer, machine.at, final=machine.final)
             machine.take(Role.MARKER, at)
-            if not waits:
+            if stop or machine.final:
                 break
             if machine.tag in _TEXTS and machine.span_roles[-1:] == [machine.tag]:
                 machine.flow = finder.flow("")

@@ -54,7 +54,8 @@ class FreeText:
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             machine.flow = self.flow
             return True
-        limit, literal = self._marker(machine)
+        # Wait for another character if the marker may continue. For example, `<t>` may become `<t>\n`, which has another target.
+        limit, literal = self.finder.search(buffer, machine.at, final=machine.final, whole=True)
         if literal:
             self._emit(machine, limit)
             # `_emit` doesn't consume whitespace at the start of an answer. If a marker such as `<call>` follows, this whitespace is layout.
@@ -72,15 +73,6 @@ class FreeText:
         # At the end of the output, treat the ending as layout: if templates end a turn with "\n", the content of "Hi\n" is "Hi".
         machine.take(Role.LAYOUT, len(buffer))
         return machine.go_to(self.end)
-
-    def _marker(self, machine: Machine) -> tuple[int, str]:
-        """Return the position of the first marker, and the marker. If there is no marker, return the end of the text and ""."""
-        buffer = machine.buffer
-        if not machine.final:
-            # Wait for another character if the marker may continue. For example, `<t>` may become `<t>\n`, which has another target.
-            return self.finder.decided(buffer, machine.at, whole=True)
-        at, literal = self.finder.find(buffer, machine.at)
-        return (at, literal) if literal else (len(buffer), "")
 
     def _torn(self, machine: Machine) -> int:
         """Return the position of a call marker that is truncated at the end of the output. Return -1 if there is no such marker.
@@ -574,8 +566,7 @@ class Unread:
         # The text before the failure was valid JSON, so the outer object can't close there.
         inside = max(opened + 1, failed)
         limit = inside + MAX_WORD
-        search = ends.find if machine.final else ends.decided
-        at, literal = search(buffer, inside)
+        at, literal = ends.search(buffer, inside, final=machine.final)
         if literal == "}" and at < limit:
             return at + 1
         return _NOWHERE if literal or machine.final or len(buffer) >= limit else _UNDECIDED

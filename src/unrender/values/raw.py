@@ -97,18 +97,16 @@ class RawScanner(Scanner):
             return self._scan_marks(self.doubt, text, start, final=final)
         if isinstance(self.finder, Follow):
             return self._scan_unmarked(self.finder, text, start, final=final)
-        find = self.finder.find if final else self.finder.decided
         said: list[str] = []
-        end, literal = find(text, start)
+        end, literal = self.finder.search(text, start, final=final)
         while literal in self.escapes:
             said += self.take(text[start:end]), self.take(self.escapes[literal])
             start = end + len(literal)
-            end, literal = find(text, start)
+            end, literal = self.finder.search(text, start, final=final)
         if literal:
             return self._done(end, *said, self.take(text[start:end]))
         # Text that may be the start of the end marker stays in the buffer.
-        cut = len(text) if final else end
-        return cut, "".join((*said, self.take(text[start:cut]))), MORE
+        return end, "".join((*said, self.take(text[start:end]))), MORE
 
     def _scan_unmarked(self, follow: Follow, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Read a value that has no end marker. The value fails if another call starts inside it.
@@ -117,11 +115,10 @@ class RawScanner(Scanner):
         there, as in `f(x, limit=5), limit=3`. Without such an end, its only possible end counts, as in `sad :()]`. Several ones are
         ambiguous, and so is a closing bracket after a possible end.
         """
-        find, begins = follow.find if final else follow.decided, follow.begins
+        begins = follow.begins
         said: list[str] = []
         while True:
-            end, mark = find(text, start)
-            cut = len(text) if final and not mark else end
+            cut, mark = follow.search(text, start, final=final)
             call, begun = begins.find(text, start, cut + begins.longest)
             if begun and call < cut:
                 self.unclear = True
@@ -161,8 +158,7 @@ class RawScanner(Scanner):
         finder = doubt.ends.finder
         said: list[str] = []
         while True:
-            at, literal = finder.find(text, start) if final else finder.decided(text, start, whole=True)
-            cut = at if at >= 0 else len(text)
+            cut, literal = finder.search(text, start, final=final, whole=True)
             said.append(self._pass(doubt, text[start:cut]))
             if literal in self.escapes:
                 start = cut + len(literal)
@@ -355,9 +351,8 @@ class CodeValueScanner(RawScanner):
 
         The value of `"a", b=1` is quoted. The value `"a" and "b"` is raw text that contains quotes.
         """
-        end, mark = (self.following.find if final else self.following.decided)(text, start)
-        between = text[start : end if end >= 0 else len(text)]
-        if not between.strip():
+        end, mark = self.following.search(text, start, final=final)
+        if not text[start:end].strip():
             follows = self.following.may_follow(text, end, mark, final=final) if mark else final or None
             if follows is None:
                 return start, "", MORE

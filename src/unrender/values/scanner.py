@@ -342,13 +342,13 @@ class LiteralScanner(Scanner):
         if marks is not None:
             characters = {form: character for character, form in style.escapes}
             # The second quote in `'it''s'` may be the end or the first half of an escape, so wait for more text.
-            find = marks.find if final else partial(marks.decided, whole=True)
+            find = partial(marks.search, final=final, whole=True)
             end, literal = find(text, at)
             while literal in characters:
                 pieces.append(escape(text[at:end] + characters[literal]))
                 at = end + len(literal)
                 end, literal = find(text, at)
-            end = end if literal else -(end if end >= 0 else len(text)) - 1
+            end = end if literal else -end - 1
         elif style.in_code and not self.stack:
             end = closing(text, at, close, after_argument(style.names), final=final)
         else:

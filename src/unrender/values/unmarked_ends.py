@@ -118,6 +118,11 @@ class Follow:
         # In `cats, li`, the value may end at the comma, so only the text before the comma is certain.
         return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
 
+    def search(self, text: str, start: int, *, final: bool) -> tuple[int, str]:
+        """Return the result of `decided`. If no more text follows (`final`), everything is decided."""
+        at, mark = self.find(text, start) if final else self.decided(text, start)
+        return (at, mark) if at >= 0 else (len(text), "")
+
     def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
         """Return whether an argument follows at `at`. Returns None if that depends on the next chunk.
 

@@ -81,8 +81,9 @@ class BrokenReader(ObjectReader):
         """Consume a broken call, then repair it or fail. Return whether more text is needed."""
         machine, view = self.machine, self.view
         stops = view.broken_ends
-        search = stops.find if machine.final else stops.decided
-        at, mark = search(machine.buffer, machine.at) if stops.literals else (machine.at, "")
+        at, mark = machine.at, ""
+        if stops.literals:
+            at, mark = stops.search(machine.buffer, machine.at, final=machine.final)
         mendable = self.may_be_mended()
         # If calls have no end markers, the repair code finds the end of the call.
         if not mark and (machine.final or (mendable and not stops.literals)):
@@ -177,12 +178,10 @@ class BrokenReader(ObjectReader):
         stops = view.unclear_ends if machine.unclear else view.refused_ends
         buffer, mark = machine.buffer, ""
         if stops.literals:
-            search = stops.find if machine.final else stops.decided
-            at, mark = search(buffer, machine.at)
+            end, mark = stops.search(buffer, machine.at, final=machine.final)
             # Ignore backquotes if no fence is open.
             while mark == BACKQUOTES and not machine.fenced:
-                at, mark = search(buffer, at + len(mark))
-            end = at if mark or not machine.final else len(buffer)
+                end, mark = stops.search(buffer, end + len(mark), final=machine.final)
             closed = call_failed(machine) and (mark in self.view.closers or mark in self.view.section)
             machine.text(Role.CONTENT, end + len(mark) if closed else end)
             if not mark and not machine.final:
