@@ -542,15 +542,8 @@ class _Compiler:
         if not thought.holds_calls and self.runs:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
-            over = Look(ends=True)
-            self.code.emit(
-                Space(),
-                Look(ends, sealed, takes=True),
-                over,
-                Commit(release=True),
-                CloseThought(given=True),
-                Jump(hub.at),
-            )
+            over = Space(), Look(ends, sealed, takes=True), Look(ends=True)
+            self.code.emit(*over, Commit(release=True), CloseThought(given=True), Jump(hub.at))
         self._seal(inner, sealed)
         return inner
 

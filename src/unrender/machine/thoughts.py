@@ -24,10 +24,8 @@ from unrender.values.finder import SPACE, Finder, end_of
 
 _INDENT = re.compile(r" {0,3}\Z")
 """Matches the text before a marker at the start of a line. A line with more blanks is a block of code in Markdown."""
-_STARTED, _ENDED = (
-    "a start marker of reasoning before its end marker",
-    "an end marker of reasoning after its start marker",
-)
+_STARTED = "a start marker of reasoning before its end marker"
+_ENDED = "an end marker of reasoning after its start marker"
 
 
 def _content_before(machine: Machine) -> str:

@@ -29,6 +29,7 @@ _TAG_END = re.compile(r"[\"']?\s*>")
 _PREFIX = re.compile(r"\w+[.:/]$")
 """Matches a prefix that some templates put before a name, such as `functions.` in `to=functions.now`."""
 _CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
+_WORD = re.compile(r"[\w.:-]*")
 TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
 """Matches the rest of a truncated or decorated end marker, after the marker's word."""
@@ -319,11 +320,7 @@ class DamagedReader(ObjectReader):
     def _slot(self, slot: Slot, after: Elements) -> None:
         """Read the text of a slot, up to the next marker."""
         stop = next((part.pieces[0] for part in after if isinstance(part, Marker) and part), "")
-        end = (
-            self.text.find(stop, self.at, self.at + MAX_WORD)
-            if stop
-            else end_of(re.compile(r"[\w.:-]*"), self.text, self.at)
-        )
+        end = self.text.find(stop, self.at, self.at + MAX_WORD) if stop else end_of(_WORD, self.text, self.at)
         if end < 0 or (self.text[self.at : end].split("\n")[1:] and slot is not Slot.ANY):
             if not self._supply(slot):
                 self.stop()

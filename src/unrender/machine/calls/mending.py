@@ -96,9 +96,8 @@ class _Mender(DamagedReader):
 
     def _id_text(self) -> str:
         calls = self.view.calls
-        if calls.id_parts is None or (
-            not calls.envelope and Slot.ID not in self.words and Slot.INDEX not in self.words
-        ):
+        known = calls.envelope or not self.words.keys().isdisjoint((Slot.ID, Slot.INDEX))
+        if calls.id_parts is None or not known:
             return self.words.get(Slot.ID, self.machine.current.id)
         parts = calls.function[slice(*calls.id_parts)]
         return "".join(part.text if isinstance(part, Marker) else self.words.get(part, "") for part in parts).strip()
