@@ -79,11 +79,10 @@ class BrokenReader(ObjectReader):
 
     def _end_broken(self, wanted: str, met: str, position: int) -> bool:
         """Consume a broken call, then repair it or fail. Return whether more text is needed."""
-        machine, view = self.machine, self.view
-        stops = view.broken_ends
+        machine, view, stops = self.machine, self.view, self.view.broken_ends
         at, mark = machine.at, ""
         if stops.literals:
-            at, mark = stops.search(machine.buffer, machine.at, final=machine.final)
+            at, mark = stops.search(machine.buffer, at, final=machine.final)
         mendable = self.may_be_mended()
         # If calls have no end markers, the repair code finds the end of the call.
         if not mark and (machine.final or (mendable and not stops.literals)):
