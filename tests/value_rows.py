@@ -27,7 +27,7 @@ from unrender.types import Tool
 from unrender.values import Scanner, Status
 from unrender.values.coercion import ArgumentTypes, coerce
 from unrender.values.finder import Finder
-from unrender.values.marked_ends import MarkedEnds, Markers, ValueMarks
+from unrender.values.marked_ends import MarkedEnds, ValueMarks
 from unrender.values.raw import RawScanner, TagStyle, XmlScanner, read_tree
 from unrender.values.scanner import LiteralScanner, LiteralStyle, QuotedScanner
 
@@ -45,8 +45,10 @@ def given(row: Mapping[str, Any]) -> Any:
         case {"call": name, "args": args}:
             module, _, function = name.partition(".")
             several = frozenset if function == "coerce" else tuple
-            held = [several(value) if isinstance(value, list) else value for value in args]
-            found = getattr(import_module(f"unrender.values.{module}"), function)(*held, **row.get("with", {}))
+            functions = import_module(f"unrender.values.{module}")
+            held = [_argument(value, functions) if isinstance(value, dict) else value for value in args]
+            held = [several(value) if isinstance(value, list) else value for value in held]
+            found = getattr(functions, function)(*held, **row.get("with", {}))
             return json.loads(json.dumps(found))
         case {"typed": text, "schema": schema, "key": key}:
             return coerce(text, _types(schema).types(key))
@@ -62,6 +64,12 @@ def given(row: Mapping[str, Any]) -> Any:
     raise AssertionError(row)
 
 
+def _argument(value: Mapping[str, Any], functions: Any) -> Any:
+    """Return the result of another function of the module, given as its name and its arguments."""
+    [(function, args)] = value.items()
+    return getattr(functions, function)(*(tuple(it) if isinstance(it, list) else it for it in args))
+
+
 def _types(schema: Any) -> ArgumentTypes:
     return ArgumentTypes(Tool(name="f", parameters=schema))
 
@@ -71,20 +79,22 @@ def _scanner(kind: str, of: Any) -> Scanner:
         case "literal":
             return LiteralScanner(_style(of))
         case "quoted":
-            return QuotedScanner(_style(of))
+            return QuotedScanner(LiteralScanner(_style(of)))
         case "raw":
             return RawScanner(Finder(of[0]), frozenset(of[1]))
     style, types = TagStyle(*of[0]), _types(of[2])
     names = (of[1],)
-    markers = Markers(
-        closers=(style.close, style.end),
+    markers = MarkedEnds(
+        close=(style.close, style.end),
         named=True,
         lead=style.space,
         opener=(style.open, Slot.KEY, style.end),
         open_ended=True,
+        key=of[1],
+        names=names,
     )
-    marks = ValueMarks(MarkedEnds(markers, of[1], names), types, names, patient=True, repairs=True, textual=True)
-    return XmlScanner(style, of[1], types, marks)
+    marks = ValueMarks(markers, types, names, patient=True, repairs=True, textual=True)
+    return XmlScanner(marks.ends.finder, types.types(of[1]), doubt=marks, style=style, key=of[1], tree=types)
 
 
 def _style(of: Mapping[str, Any]) -> LiteralStyle:

@@ -23,7 +23,7 @@ from unrender.answer import (
 )
 from unrender.format import Slot
 from unrender.limits import MAX_SMALL, MAX_WORD
-from unrender.values.marked_ends import Markers
+from unrender.values.marked_ends import MarkedEnds
 from unrender.values.unmarked_ends import Follow
 
 _NAME_KEY = re.compile(r'(\{?"[^"]*")\s*:\s*"$')
@@ -193,12 +193,12 @@ class ArgumentMarkers:
     """The first piece of an argument's start marker."""
     after_key: str
     """Text after the name of an argument."""
-    value: Markers | None
+    value: MarkedEnds | None
     """The markers of values, if values have end markers."""
 
     def of(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return the start markers of the arguments `keys`, and the end marker of a value."""
-        closers = self.value.closers if self.value and not self.value.named else ()
+        closers = self.value.close if self.value and not self.value.named else ()
         heads = (self.opener + key + self.after_key for key in keys) if self.opener or self.after_key else ()
         return tuple(filter(is_distinctive, (*closers, *heads)))
 
@@ -219,8 +219,8 @@ class ArgumentMarkers:
         value, key = self.value, rf"(?P<key>[^\s<>]{{1,{MAX_WORD}}}?)"
         if value is None or not (value.named or is_distinctive(self.opener)):
             return "", re.compile("")
-        close, *rest = map(re.escape, value.closers)
+        close, *rest = map(re.escape, value.close)
         if value.named:
-            return value.closers[0], re.compile(rf"{close}{key}(?P<end>{rest[0]})\s*\Z")
+            return value.close[0], re.compile(rf"{close}{key}(?P<end>{rest[0]})\s*\Z")
         start = rf"{re.escape(self.opener)}{key}{re.escape(self.after_key)}"
         return self.opener, re.compile(rf"{start}(?:(?P<end>.*{close}\s*\Z)|(?!.*{close}))", re.DOTALL)

@@ -38,7 +38,7 @@ from unrender.format import Containers, Slot
 from unrender.limits import MAX_SMALL
 from unrender.values.doubts import Doubts
 from unrender.values.finder import Finder, torn_head
-from unrender.values.marked_ends import MarkedEnds, Markers
+from unrender.values.marked_ends import MarkedEnds
 from unrender.values.notations import literal_style, notation_of
 from unrender.values.raw import TagStyle
 from unrender.values.scanner import LiteralStyle
@@ -260,7 +260,7 @@ class CallView:
     @cached_property
     def argument_markers(self) -> ArgumentMarkers:
         """Markers that only arguments contain."""
-        return ArgumentMarkers(self.opener, self.after_key, self.values.markers if self.values else None)
+        return ArgumentMarkers(self.opener, self.after_key, self.values)
 
     def entry_stops(self, i: int) -> Finder:
         """Return a finder for the text after slot `i` of an argument."""
@@ -282,9 +282,9 @@ class CallView:
         markers = [piece for piece in pieces if not isinstance(piece, Slot) and is_distinctive(piece)]
         heads = tuple(dict.fromkeys(torn_head(marker) or marker for marker in markers))
         opener = "".join(tokens(literal_of(entry[i - 1]))[-1:]) if i else ""
-        named = self.values.markers if self.values and self.values.markers.named else None
-        closing = named.closers[0].removeprefix(literal_of(entry[0]).strip()) if named else ""
-        heads = (*heads, named.closers[0]) if named else heads
+        named = self.values if self.values and self.values.named else None
+        closing = named.close[0].removeprefix(literal_of(entry[0]).strip()) if named else ""
+        heads = (*heads, named.close[0]) if named else heads
         bare = isinstance(entry[0], Slot)
         return KeyView(self.entry_stops(i), bare, opener if opener in markers else "", heads, closing)
 
@@ -318,7 +318,6 @@ class CallView:
             literal_of(entry[again + 1]).strip(),
             arguments.codec.item_tag,
             space=before[: before.index(before.strip())] if not arguments.codec.item_tag else "",
-            escapes=arguments.codec.escapes,
         )
 
     @cached_property
@@ -355,23 +354,19 @@ class CallView:
         between = "" if separator else separator.text + head[: len(head) - len(head.lstrip())]
         following = separator.pieces[:1] if separator else first_pieces(entry[0])
         return MarkedEnds(
-            Markers(
-                closers=(tags.close, tags.end) if tags else tuple(it.core for it in closer.spelled),
-                named=tags is not None,
-                lead=closer.lead,
-                trail=last[len(last.rstrip()) :] + between,
-                opener=pieces_of(entry[:i]),
-                separator=separator.text if separator else "",
-                followers=tuple(dict.fromkeys((*following, *after_entries(calls)))),
-                call_close=pieces_of(
-                    (arguments.close, *function[function.index(Slot.ARGUMENTS) + 1 :], calls.call_close)
-                ),
-                section_end=calls.close.pieces,
-                call_open=tuple(map(str, pieces_of((calls.call_open, *function[: function.index(Slot.NAME)])))),
-                turn_ends=tuple(sorted(self.ends)),
-                escapes=tuple(form for _, form in arguments.codec.escapes),
-                open_ended=not self.follow.closed or not following,
-            )
+            close=(tags.close, tags.end) if tags else tuple(it.core for it in closer.spelled),
+            named=tags is not None,
+            lead=closer.lead,
+            trail=last[len(last.rstrip()) :] + between,
+            opener=pieces_of(entry[:i]),
+            separator=separator.text if separator else "",
+            followers=tuple(dict.fromkeys((*following, *after_entries(calls)))),
+            call_close=pieces_of((arguments.close, *function[function.index(Slot.ARGUMENTS) + 1 :], calls.call_close)),
+            section_end=calls.close.pieces,
+            call_open=tuple(map(str, pieces_of((calls.call_open, *function[: function.index(Slot.NAME)])))),
+            turn_ends=tuple(sorted(self.ends)),
+            escapes=tuple(form for _, form in arguments.codec.escapes),
+            open_ended=not self.follow.closed or not following,
         )
 
     @cached_property

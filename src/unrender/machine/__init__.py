@@ -206,11 +206,9 @@ class CallIds(Resumable):
 
         After backtracking, the ids of calls at `index` or later can be used again.
         """
-        found = written or self.make(self.offset + index, name)
+        offered = self._offered(index, name, written)
         # After backtracking, a call can reuse its own id.
-        if not found or self.taken.get(found, index) < index:
-            offered = self._offered(index, name, written)
-            found = next(id for id in offered if id and self.taken.get(id, index) >= index)
+        found = next(id for id in offered if id and self.taken.get(id, index) >= index)
         self.taken[found], self.written[found] = index, written
         if found != written:
             self.made.append(found)

@@ -40,9 +40,8 @@ def begin_call(machine: Machine) -> CallState:
     """Create the state of a new call."""
     # The text of a failed call starts at its first marker, where the backtracking point is.
     # A further call of a run starts after the call before it.
-    machine.call = CallState(
-        start=max(machine.frames[-1].at, machine.separated) if machine.frames else machine.position
-    )
+    start = max(machine.frames[-1].at, machine.separated) if machine.frames else machine.position
+    machine.call = CallState(start=start)
     machine.closed = 0
     return machine.call
 
@@ -204,10 +203,8 @@ def begins_line(machine: Machine, frame: Frame) -> bool:
     """Return whether only whitespace precedes a backtracking point on its line."""
     if not frame.spans or machine.span_ends[frame.spans - 1] != frame.at:
         return True
-    before, after = (
-        machine.context(frame.at, frame.spans, MAX_BLANK),
-        machine.since(frame.at) + machine.buffer[machine.at : machine.at + MAX_BLANK],
-    )
+    before = machine.context(frame.at, frame.spans, MAX_BLANK)
+    after = machine.since(frame.at) + machine.buffer[machine.at : machine.at + MAX_BLANK]
     text = before + after[: end_of(SPACE, after, 0)]
     line = text[text.rfind("\n") + 1 :]
     return not line.strip() and (len(line) < len(text) or len(before) < MAX_BLANK)
@@ -234,15 +231,12 @@ def fail_call(machine: Machine, status: CallStatus, wanted: str, met: str, at: i
     if cut:
         machine.take(Role.MALFORMED, len(machine.buffer))
     # The start of a streamed call was already emitted, so don't emit its text as content.
-    if machine.given_as_written(call):
-        end_call(machine, status)
-        machine.malformed(met, wanted, at=at)
-        return
+    streamed = machine.given_as_written(call)
     # The call's first marker may be part of the prompt, so exclude it from the model's text.
-    text = machine.since(max(call.start, 0) if machine.given else call.start)
+    text = "" if streamed else machine.since(max(call.start, 0) if machine.given else call.start)
     outcome = fate(machine, call, cut)
-    if outcome == "call":
-        call.arguments = [text]
+    if streamed or outcome == "call":
+        call.arguments = call.arguments if streamed else [text]
         end_call(machine, status, text)
         machine.malformed(met, wanted, at=at)
         return

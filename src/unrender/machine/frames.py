@@ -390,9 +390,9 @@ class Restart(Resumable):
 
     def copy(self) -> Self:
         """Return a copy without the coroutine."""
+        # A bare `super()` fails, because `slots=True` creates a new class.
         other = super(Restart, self).copy()
         other.reader = other.run = None
-        other.frames = [frame.copy() for frame in self.frames]
         return other
 
     def __getstate__(self) -> dict[str, Any]:

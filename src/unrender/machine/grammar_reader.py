@@ -184,12 +184,9 @@ class GrammarReader:
     def until(self, part: GrammarPart) -> NodeSteps:
         machine, finder = self.machine, part.reads
         while True:
-            at, _ = finder.find(machine.buffer, machine.at)
-            waits = at < 0 and not machine.final
-            if at < 0:
-                at = finder.undecided_from(machine.buffer, machine.at) if waits else len(machine.buffer)
+            at, stop = finder.search(machine.buffer, machine.at, final=machine.final)
             machine.take(Role.MARKER, at)
-            if not waits:
+            if stop or machine.final:
                 break
             if machine.tag in _TEXTS and machine.span_roles[-1:] == [machine.tag]:
                 machine.flow = finder.flow("")
@@ -246,6 +243,16 @@ class GrammarReader:
         if self.machine.frames and self.machine.frames[-1] is frame:
             self.machine.frames.pop()
 
+    def _matches(self, frame: Frame | None, *parts: GrammarPart) -> Generator[GrammarPart | None, None, bool]:
+        """Read parts in order. Return False if they don't match and the machine returned to the backtracking point `frame`."""
+        try:
+            yield from parts
+        except _Backtrack as back:
+            if frame is None or back.frame is not frame:
+                raise
+            return False
+        return True
+
     def choice(self, part: GrammarPart) -> NodeSteps:
         """Try options in order, as in `a / b / c`. Options that the next character excludes are skipped."""
         machine = self.machine
@@ -259,12 +266,7 @@ class GrammarReader:
             self.fail(part.wanted)
         for option in viable:
             frame = self._open() if option is not viable[-1] else None
-            try:
-                yield option
-            except _Backtrack as back:
-                if frame is None or back.frame is not frame:
-                    raise
-            else:
+            if (yield from self._matches(frame, option)):
                 self._close(frame)
                 return
 
@@ -283,11 +285,7 @@ class GrammarReader:
                     return
                 frame = self._open()
             start = machine.position
-            try:
-                yield from (*separator[:count], inner)
-            except _Backtrack as back:
-                if frame is None or back.frame is not frame:
-                    raise
+            if not (yield from self._matches(frame, *separator[:count], inner)):
                 return
             self._close(frame)
             # Leave the loop after an empty round. Otherwise, a loop such as `(a?)*` would never end.
@@ -297,13 +295,8 @@ class GrammarReader:
 
     def look(self, part: GrammarPart) -> NodeSteps:
         """Read a lookahead or an atom, in which cuts don't close the backtracking points around it."""
-        machine, frame, matches = self.machine, self._open(holds=True), True
-        try:
-            yield part.inner[0]
-        except _Backtrack as back:
-            if back.frame is not frame:
-                raise
-            matches = False
+        machine, frame = self.machine, self._open(holds=True)
+        matches = yield from self._matches(frame, part.inner[0])
         if matches and isinstance(part.node, nodes.Atomic):
             self._close(frame)
             return
@@ -312,7 +305,7 @@ class GrammarReader:
             machine.failed_at = max(machine.failed_at, machine.at)
             # A lookahead is parsed again, so its text counts towards the limit like that of a failed attempt.
             machine.reread += 1 + machine.position - frame.at
-            machine.go_back(frame.start)
+            frame.start.restore(machine)
             if machine.exhausted():
                 raise _Backtrack(None)
         if matches is isinstance(part.node, nodes.Negate):

@@ -54,7 +54,8 @@ class FreeText:
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             machine.flow = self.flow
             return True
-        limit, literal = self._marker(machine)
+        # Wait for another character if the marker may continue. For example, `<t>` may become `<t>\n`, which has another target.
+        limit, literal = self.finder.search(buffer, machine.at, final=machine.final, whole=True)
         if literal:
             self._emit(machine, limit)
             # `_emit` doesn't consume whitespace at the start of an answer. If a marker such as `<call>` follows, this whitespace is layout.
@@ -72,15 +73,6 @@ class FreeText:
         # At the end of the output, treat the ending as layout: if templates end a turn with "\n", the content of "Hi\n" is "Hi".
         machine.take(Role.LAYOUT, len(buffer))
         return machine.go_to(self.end)
-
-    def _marker(self, machine: Machine) -> tuple[int, str]:
-        """Return the position of the first marker, and the marker. If there is no marker, return the end of the text and ""."""
-        buffer = machine.buffer
-        if not machine.final:
-            # Wait for another character if the marker may continue. For example, `<t>` may become `<t>\n`, which has another target.
-            return self.finder.decided(buffer, machine.at, whole=True)
-        at, literal = self.finder.find(buffer, machine.at)
-        return (at, literal) if literal else (len(buffer), "")
 
     def _torn(self, machine: Machine) -> int:
         """Return the position of a call marker that is truncated at the end of the output. Return -1 if there is no such marker.
@@ -419,15 +411,13 @@ class Jump:
 class Commit:
     """Makes all text before the current position final."""
 
-    recover: int = -1
-    """Address at which execution continues if parsing fails later. -1 to leave the address unchanged."""
     release: bool = False
     """True if calls that were buffered become final too."""
 
     def step(self, machine: Machine) -> bool:
         if self.release:
             machine.frames.pop()
-        commit(machine, self.recover)
+        commit(machine)
         return machine.go_on()
 
 
@@ -467,18 +457,14 @@ class OpenUndeclared:
         blank = at == len(buffer) and at - machine.at < MAX_BLANK
         if not machine.final and (blank or self.finder.may_grow(buffer, at)):
             return True
-        marker = self.finder.at(buffer, at)
-        machine.pc = self.table.get(marker, self.otherwise) if _reads(machine) else self.otherwise
+        marker, reads = self.finder.at(buffer, at), machine.policy.undeclared_reasoning == "read"
+        machine.pc = self.table.get(marker, self.otherwise) if reads else self.otherwise
         if machine.pc != self.otherwise:
             machine.take(Role.LAYOUT, at)
             # Later occurrences of `<think>` and `</think>` are text.
             machine.malformed(marker, "an answer without reasoning, or with the format's own markers")
             machine.mentioned = True
         return False
-
-
-def _reads(machine: Machine) -> bool:
-    return machine.policy.undeclared_reasoning == "read"
 
 
 # Text that isn't a valid call.
@@ -580,8 +566,7 @@ class Unread:
         # The text before the failure was valid JSON, so the outer object can't close there.
         inside = max(opened + 1, failed)
         limit = inside + MAX_WORD
-        search = ends.find if machine.final else ends.decided
-        at, literal = search(buffer, inside)
+        at, literal = ends.search(buffer, inside, final=machine.final)
         if literal == "}" and at < limit:
             return at + 1
         return _NOWHERE if literal or machine.final or len(buffer) >= limit else _UNDECIDED

@@ -7,7 +7,7 @@ Rules:
 - An instruction changes `at` and `pc`, and returns True only to suspend. No instruction suspends once `final` is set.
 - Only `fail` backtracks, and only to the latest frame. Without a frame, execution continues at `recover`. Committed text is never undone.
 - Events after an open backtracking point are buffered until the point is closed.
-- Consumed text, `buffer[:at]`, can be removed. `past` stores it for backtracking, and `go_back` prepends it to the buffer again.
+- Consumed text, `buffer[:at]`, can be removed. `past` stores it for backtracking, and `recall` prepends it to the buffer again.
 - The amount of text parsed again is limited relative to the length of the text. The limit doesn't depend on the chunk boundaries.
 - Whitespace between calls is buffered ("carried"). Carried whitespace is content if more content follows, otherwise layout.
 """
@@ -15,7 +15,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from unrender.errors import ParseError
 from unrender.limits import FREE_REREADS, MAX_GIVEN_BACK
@@ -151,17 +151,14 @@ class Machine(Resumable):
     tag: Role | None = None
     """The open tag, whose role applies to consumed text."""
 
-    def copy(self) -> Self:
-        """Return an independent copy of the machine."""
-        # A bare `super()` fails, because `slots=True` creates a new class.
-        other = super(Machine, self).copy()
-        other.frames = [frame.copy() for frame in self.frames]
-        return other
+    def resume(self) -> None:
+        """Start the reader of a copied machine, which reads its text again."""
+        if self.restart is not None and self.restart.run is None:
+            self.restart.resume(self)
 
     def feed(self, text: str) -> list[Event | BrokenText]:
         """Execute instructions on more text until one suspends or halts. Return the final events."""
-        if self.restart is not None and self.restart.run is None:
-            self.restart.resume(self)
+        self.resume()
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         return self.run()
@@ -180,8 +177,7 @@ class Machine(Resumable):
     def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Parse the remaining text, up to the end of the answer, and return the final events."""
         events: list[Event | BrokenText] = []
-        if self.restart is not None and self.restart.run is None:
-            self.restart.resume(self)
+        self.resume()
         if self.length_limited:
             # Text that is still undecided at this point was cut off by the limit.
             events, text = self.feed(text), ""
@@ -276,6 +272,16 @@ class Machine(Resumable):
             text = self.past.take_back(self.base - position)
             self.buffer = text + self.buffer
             self._shift(len(text))
+
+    def return_to(self, position: int) -> None:
+        """Move back to `position`, and remove all spans after it. No event may have a position after `position`."""
+        self.recall(position)
+        roles, ends = self.span_roles, self.span_ends
+        while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
+            del roles[-1], ends[-1]
+        if ends and ends[-1] > position:
+            ends[-1] = position
+        self.at = position - self.base
 
     def _shift(self, size: int) -> None:
         """Adjust indices after `size` characters were prepended to the buffer. If `size` is negative, characters were removed."""
@@ -476,7 +482,7 @@ class Machine(Resumable):
         if frame.limited and call and call.name:
             frame.call = call
             call.begun = False  # Backtracking removes the event for the start of the call.
-        self.go_back(frame.start)
+        frame.start.restore(self)
         # Try the other alternatives at the same position. For example, two syntaxes may start with `<call>`.
         if frame.targets:
             return self.go_to(frame.next_target())
@@ -492,10 +498,6 @@ class Machine(Resumable):
             self.wanted += OR + wanted
         self.failed_at = max(self.at, self.failed_at)
 
-    def go_back(self, start: Snapshot) -> None:
-        """Undo all changes since the snapshot."""
-        start.restore(self)
-
     def break_off(self, wanted: str) -> bool:
         """Continue at `recover`, because no backtracking point is left. Always return False, so that a step can return the result."""
         self.wanted, self.broke = wanted, True
@@ -507,7 +509,7 @@ class Machine(Resumable):
         if self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_REREADS:
             return False
         if self.frames:
-            self.go_back(self.frames[0].start)
+            self.frames[0].start.restore(self)
             self.frames.clear()
         self.break_off("text that needs less backtracking")
         return True
@@ -531,7 +533,7 @@ class Machine(Resumable):
     def quote(self) -> bool:
         """Treat the text since the start of a quoted call as free text. Always return False, so that a step can return the result."""
         frame, end = self.frames.pop(), self.position
-        self.go_back(frame.start)
+        frame.start.restore(self)
         self.malformed(self.buffer[self.at : end - self.base], "an unquoted call")
         self.answered = self.answered or frame.role is Role.CONTENT
         self.scanner, self.fenced = None, False

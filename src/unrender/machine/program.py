@@ -114,7 +114,7 @@ class _Compiler:
     def program(self) -> Program:
         # The hub for content has the same address in every program, so that parsing can start there if the prompt skips reasoning.
         start = self.code.emit(None)
-        hub = self._hub(Role.CONTENT, Halt())
+        hub = _Hub(Role.CONTENT, self.code.emit(None), self.code.emit(Halt()))
         assert hub.at == CONTENT_HUB
         opens_in_words = self._opens_in_words()
         self.begins = self.answer = self.code.emit(None) if opens_in_words else hub.at
@@ -179,9 +179,6 @@ class _Compiler:
         """Emit the code after an end of turn, which consumes whitespace and the header of another turn."""
         target = self._after_headers(self.tree.headers, self.begins) if self.tree.headers else self.begins
         return self.code.emit(Space(kept=True), Jump(target, thinks=True))
-
-    def _hub(self, role: Role, halt: Halt) -> _Hub:
-        return _Hub(role, self.code.emit(None), self.code.emit(halt))
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
@@ -338,7 +335,7 @@ class _Compiler:
         """Emit the code for the markers between parts."""
         for marker in self.tree.ends:
             if holds_token(marker.core):
-                self._silent(hub, marker, self.ended, quotable=True)
+                self._silent(hub, marker, self.ended)
             else:
                 self._last(hub, marker, self.ended, ())
         dropped = {marker.core for marker in self.tree.dropped}
@@ -348,23 +345,21 @@ class _Compiler:
                     if marker.core in dropped:
                         self._unopened(hub, Marker(marker.text + part.joint))
         for marker in self.tree.dropped:
-            self._silent(hub, marker, self.code.emit(Jump(self.answer, thinks=True)), quotable=True)
+            self._silent(hub, marker, self.code.emit(Jump(self.answer, thinks=True)))
         for marker in self.tree.joints:
             # A joint is dropped at the start of content. Directly before a call, the joint is part of the call.
             self._opens(marker, self.answer)
             if marker in self.tree.call_joints:
                 self._before_calls(hub, marker, entries)
 
-    def _marker(
-        self, hub: _Hub, marker: Marker, target: int, role: Role = Role.MARKER, *, quotable: bool = False
-    ) -> None:
+    def _marker(self, hub: _Hub, marker: Marker, target: int, *, quotable: bool = False) -> None:
         """Emit the code for a marker and its layout. Execution then continues at `target`.
 
         If `quotable` is True, a quoted marker is text.
         """
         for variant in marker.variants():
             unsure = (Unsure(hub.role, len(variant), hub.at),) if quotable else ()
-            self._direct(hub, variant, marker, target, role, *unsure)
+            self._direct(hub, variant, marker, target, Role.MARKER, *unsure)
         self._header(hub, marker, target)
 
     def _header(self, hub: _Hub, marker: Marker, target: int) -> None:
@@ -418,15 +413,14 @@ class _Compiler:
         if marker.guarded:
             hub.guarded.add(variant)
 
-    def _silent(self, hub: _Hub, marker: Marker, target: int, *, quotable: bool = False) -> None:
-        """Emit the code for a meaningless special token. Whitespace around the token is content if there is content on both sides.
-
-        If `quotable` is True, a quoted token is text.
+    def _silent(self, hub: _Hub, marker: Marker, target: int) -> None:
+        """Emit the code for a meaningless special token, unless it's quoted. Whitespace around the token is content if there is content on
+        both sides.
         """
         for variant in marker.variants():
-            mention = self.code.emit(Mention(len(variant), hub.at, "")) if quotable else -1
-            unsure = (EndTurn(len(variant), mention, self._thought_openers()),) if quotable else ()
-            hub.direct.setdefault(variant, self.code.emit(*unsure, *self._without(variant, marker), Jump(target)))
+            mention = self.code.emit(Mention(len(variant), hub.at, ""))
+            unsure = EndTurn(len(variant), mention, self._thought_openers())
+            hub.direct.setdefault(variant, self.code.emit(unsure, *self._without(variant, marker), Jump(target)))
 
     @staticmethod
     def _without(variant: str, marker: Marker) -> tuple[Instruction, ...]:
@@ -477,10 +471,8 @@ class _Compiler:
         self.opening.setdefault(marker.core, at)
 
     def _before_calls(self, hub: _Hub, joint: Marker, entries: list[_Entry]) -> None:
-        for entry in entries:
+        for entry in filter(lambda entry: entry.opening.opener, entries):
             # If the call fails, the joint before it is text too.
-            if not entry.opening.opener:
-                continue
             at = self.code.emit(Space(), Lit(joint.core), Space(), Jump(entry.target))
             for variant in joint.variants():
                 hub.attempts.setdefault(variant, []).append(at)
@@ -550,15 +542,8 @@ class _Compiler:
         if not thought.holds_calls and self.runs:
             ends = Finder(marker.core for marker in (*thought.close.spelled, *self.dropped))
             sealed = len(self.code)
-            over = Look(ends=True)
-            self.code.emit(
-                Space(),
-                Look(ends, sealed, takes=True),
-                over,
-                Commit(release=True),
-                CloseThought(given=True),
-                Jump(hub.at),
-            )
+            over = Space(), Look(ends, sealed, takes=True), Look(ends=True)
+            self.code.emit(*over, Commit(release=True), CloseThought(given=True), Jump(hub.at))
         self._seal(inner, sealed)
         return inner
 

@@ -167,18 +167,13 @@ def _at_end(text: str, at: int, ends: Finder, final: bool) -> bool | None:
 def _marked(closers: tuple[str, ...], text: str, at: int, final: bool) -> bool | None:
     """Return whether one of `closers` starts at `at`. Return None if more text is needed."""
     run = end_of(_BACKQUOTES, text, at)
+    begun = not final and any(closer.startswith(text[at:]) for closer in closers)
     # The number of backquotes must match. For example, two backquotes don't close a quotation that one backquote opened.
     if run > at:
-        closes = text[at:run] in closers
-        return (
-            None
-            if run == len(text) and not final and any(closer.startswith(text[at:run]) for closer in closers)
-            else closes
-        )
+        return None if begun and run == len(text) else text[at:run] in closers
     if text.startswith(closers, at):
         return True
-    rest = text[at:]
-    return None if not final and any(closer.startswith(rest) for closer in closers) else False
+    return None if begun else False
 
 
 def _goes_on(text: str, at: int) -> bool:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from unrender.limits import MAX_BLANK, MAX_CONTEXT
 from unrender.machine import ContentText, Malformed
-from unrender.machine.frames import Frame
 from unrender.machine.instructions import is_special, undecided
 from unrender.machine.interpreter import Machine
 from unrender.machine.quotation import is_mentioned, opened
@@ -25,10 +24,8 @@ from unrender.values.finder import SPACE, Finder, end_of
 
 _INDENT = re.compile(r" {0,3}\Z")
 """Matches the text before a marker at the start of a line. A line with more blanks is a block of code in Markdown."""
-_STARTED, _ENDED = (
-    "a start marker of reasoning before its end marker",
-    "an end marker of reasoning after its start marker",
-)
+_STARTED = "a start marker of reasoning before its end marker"
+_ENDED = "an end marker of reasoning after its start marker"
 
 
 def _content_before(machine: Machine) -> str:
@@ -99,11 +96,6 @@ class Mention:
         return machine.go_to(self.hub)
 
 
-def buffered_thought(machine: Machine) -> Frame | None:
-    """Return the frame of reasoning that counts only if its end marker follows, or None."""
-    return machine.frames[-1] if machine.frames and machine.frames[-1].thought else None
-
-
 @dataclass(frozen=True, slots=True)
 class CloseThought:
     """Handles the end of reasoning. If the reasoning isn't closed, or its end marker is only mentioned, its start marker is text too."""
@@ -116,7 +108,8 @@ class CloseThought:
     """True if the reasoning is closed by a call that counts."""
 
     def step(self, machine: Machine) -> bool:
-        if (frame := buffered_thought(machine)) is None:
+        frame = machine.frames[-1] if machine.frames else None
+        if frame is None or not frame.thought:
             return machine.go_on()
         if self.ends is not None and not is_special(machine):
             line = machine.context(machine.position, len(machine.span_ends), MAX_CONTEXT)

@@ -34,8 +34,7 @@ def expected_by(machine: Machine, *, by_hand: bool) -> tuple[str, ...]:
     if machine.final:
         return ()
     asked = machine.copy()
-    if asked.restart is not None and asked.restart.run is None:
-        asked.restart.resume(asked)
+    asked.resume()
     reader = asked.restart.reader if asked.restart else None
     stops = reader.stops if reader and by_hand else ()
     asked.strict, asked.wanted, asked.failed_at = False, "", asked.at

@@ -53,7 +53,7 @@ class MessageFold(Resumable):
         self._reasoning = StringIO()
         self._calls: list[ToolCallStarted] = []
         self._arguments: list[StringIO] = []
-        self._ends: list[ToolCallFinished | None] = []
+        self._ends: dict[int, ToolCallFinished] = {}
         self._failed: list[ToolCall] = []
         self.reported: bool = False
         """True if a `Malformed` event was added."""
@@ -84,7 +84,6 @@ class MessageFold(Resumable):
             elif isinstance(event, ToolCallStarted):
                 self._calls.append(event)
                 self._arguments.append(StringIO())
-                self._ends.append(None)
             elif isinstance(event, ToolCallFinished):
                 self._finish(event)
             elif isinstance(event, Malformed):
@@ -101,7 +100,7 @@ class MessageFold(Resumable):
             self._failed.append(self._call(event.index))
 
     def _call(self, index: int) -> ToolCall:
-        call, text, end = self._calls[index], self._arguments[index], self._ends[index]
+        call, text, end = self._calls[index], self._arguments[index], self._ends.get(index)
         status, written = (end.status, end.text) if end else ("open", "")
         return ToolCall(
             name=call.name,

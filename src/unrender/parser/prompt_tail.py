@@ -42,9 +42,8 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None],
     """
     known, written = read_prefill(format, prompt), after_header(format, prompt)
     end = format.turn.end.strip()
-    over = (
-        end and end not in format.reasoning.end and end in (written or "")
-    )  # The turn that starts at the header has ended.
+    # True if the turn that starts at the header has ended.
+    over = end and end not in format.reasoning.end and end in (written or "")
     if known or not written or over or any(text in written for text in said):
         return known
     bare = render_bare()

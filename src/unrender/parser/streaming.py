@@ -185,7 +185,6 @@ class Parser(Resumable):
             prefill = read_prefill(format, prompt)
         if not prefill.strip():  # Leave out layout in the prompt, which isn't part of the message.
             prefill = ""
-        quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         transcript = Transcript(
             prefill=prefill,
             is_continuation=is_continuation,
@@ -195,22 +194,17 @@ class Parser(Resumable):
             skips_reasoning=bool(prompt and not prefill and format.turn.prefill)
             and format.reasoning.mode is ReasoningMode.DELIMITER
             and grammar is None,
-            special_tokens=quoter.tokens,
+            special_tokens=tuple(format.preserved_tokens if special_tokens is None else special_tokens),
             strict=strict,
         )
-        self._begin(format, request, grammar, transcript, quoter, CallIds(ids or id_maker(format.tools), known_ids))
+        self._begin(format, request, grammar, transcript, CallIds(ids or id_maker(format.tools), known_ids))
 
     def _begin(
-        self,
-        format: Format,
-        request: Request,
-        grammar: Grammar | None,
-        transcript: Transcript,
-        quoter: Quoter,
-        ids: CallIds,
+        self, format: Format, request: Request, grammar: Grammar | None, transcript: Transcript, ids: CallIds
     ) -> None:
         self._format, self._grammar = format, grammar
-        self._transcript, self._quoter = transcript, quoter
+        self._transcript, self._quoter = transcript, Quoter(transcript.special_tokens)
+        transcript.special_tokens = self._quoter.tokens
         self._fold, self._cleaner = MessageFold(request), Cleaner()
         self._finished = False
         self._waiting: list[Event] = []
@@ -296,13 +290,8 @@ class Parser(Resumable):
         calls = CallIds(lambda position, name: next(made, None) or maker(position, name), transcript.known_ids)
         finished, length_limited, stopped = map(saved.flag, ("finished", "length_limited", "stopped"))
         # Reuse the generated ids in order, then generate new ones for later calls.
-        parser = cls.__new__(cls)
         try:
-            quoter = Quoter(transcript.special_tokens)
-            # Record the text again, so that the restored parser can be saved too.
-            parser._begin(format, request, grammar, replace(transcript, stretches=[]), quoter, calls)
-            for special, text in transcript:
-                parser.feed(text, special=special)
+            parser = cls._replayed(format, request, grammar, transcript, calls)
             if finished:
                 parser.finish("length" if length_limited else "stop" if stopped else None)
         except (ParseError, GrammarError, ValueError) as error:
@@ -310,6 +299,18 @@ class Parser(Resumable):
         calls.make = maker
         digest = message_digest(parser._fold.message)
         saved.require("message", digest, f"{digest}, the digest of the parsed message")
+        return parser
+
+    @classmethod
+    def _replayed(
+        cls, format: Format, request: Request, grammar: Grammar | None, transcript: Transcript, ids: CallIds
+    ) -> Parser:
+        """Return a new parser that has parsed the text of the transcript."""
+        parser = cls.__new__(cls)
+        # Record the text again, so that the new parser can be saved too.
+        parser._begin(format, request, grammar, replace(transcript, stretches=[]), ids)
+        for special, text in transcript:
+            parser.feed(text, special=special)
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
@@ -489,12 +490,8 @@ class Parser(Resumable):
 
     def _parsed_again(self, request: Request) -> Parser:
         """Return a finished parser that has parsed the same text for another request."""
-        transcript, ids = replace(self._transcript, stretches=[]), self._machine.ids
-        other = Parser.__new__(Parser)
-        quoter = Quoter(transcript.special_tokens)
-        other._begin(self._format, request, self._grammar, transcript, quoter, CallIds(ids.make, transcript.known_ids))
-        for special, text in self._transcript:
-            other.feed(text, special=special)
+        ids = CallIds(self._machine.ids.make, self._transcript.known_ids)
+        other = self._replayed(self._format, request, self._grammar, self._transcript, ids)
         other.finish()
         return other
 
@@ -503,14 +500,6 @@ class Parser(Resumable):
         """The text so far, and the parser's options."""
         self._account()
         return self._transcript
-
-    @property
-    def _made_ids(self) -> tuple[str, ...]:
-        """Generated ids of calls, in order."""
-        given = {call.id for call in self.message.tool_calls}
-        return tuple(
-            dict.fromkeys(id for id in self._machine.ids.made if id in given)
-        )  # Leave out duplicates, because an id may occur twice after backtracking.
 
     @property
     def _steps(self) -> int:

@@ -15,6 +15,7 @@ Rule: the returned JSON text doesn't depend on the chunking. Text whose meaning 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol, Self
 
@@ -37,7 +38,11 @@ class Resumable:
         other = object.__new__(type(self))
         for name in self._names:
             value: Any = getattr(self, name)
-            setattr(other, name, value.copy() if type(value) in _OWN or isinstance(value, Resumable) else value)
+            if type(value) is list and value and isinstance(value[0], Resumable):
+                value = [part.copy() for part in value]
+            elif type(value) in _OWN or isinstance(value, Resumable):
+                value = value.copy()
+            setattr(other, name, value)
         return other
 
 
@@ -64,30 +69,21 @@ class Taker(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class Scanner(Resumable):
     """A resumable reader of one value."""
 
-    __slots__ = ()
+    duplicate: str = field(default="", init=False)
+    """A key that occurs twice in one object of the completed value. Empty if all keys are unique."""
+    lost: str = field(default="", init=False)
+    """A word that JSON can't express, such as `NaN`, and that became null. Empty if there is none."""
+    unclear: bool = field(default=False, init=False)
+    """True if the value failed because it has several readings."""
 
     @property
     def flow(self) -> Taker | None:
         """Fast path from the current position in the value. None if the machine has to parse the text."""
         return None
-
-    @property
-    def duplicate(self) -> str:
-        """A key that occurs twice in one object of the completed value. Empty if all keys are unique."""
-        return ""
-
-    @property
-    def lost(self) -> str:
-        """A word that JSON can't express, such as `NaN`, and that became null. Empty if there is none."""
-        return ""
-
-    @property
-    def unclear(self) -> bool:
-        """True if the value failed because it has several readings."""
-        return False
 
     @property
     def wanted(self) -> str:

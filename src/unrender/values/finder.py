@@ -195,6 +195,13 @@ class Finder:
         limit = self.undecided_from(text, start)
         return (at, literal) if literal and at < limit + (not whole) else (limit, "")
 
+    def search(self, text: str, start: int, *, final: bool, whole: bool = False) -> tuple[int, str]:
+        """Return the result of `decided`. If no more text follows (`final`), everything is decided."""
+        if not final:
+            return self.decided(text, start, whole=whole)
+        at, literal = self.find(text, start)
+        return (at, literal) if literal else (len(text), "")
+
     def at(self, text: str, start: int) -> str:
         """Return the literal at `start`, or ""."""
         found = self.pattern.match(text, start)

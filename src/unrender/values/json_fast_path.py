@@ -71,15 +71,17 @@ _OPENED = {"list": ("[", FIRST_ITEM), "object": ("{", FIRST_KEY)}
 _CLOSES = {"]": "[", "}": "{"}
 
 
-def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int, str]:
-    """Parse `text` from `at` on as far as it is well-formed JSON.
+def well_formed(
+    text: str, start: int, state: int, stack: str, comma: str, depth: int
+) -> tuple[str, int, int, str, str, str]:
+    """Parse `text` from `start` on as far as it is well-formed JSON.
 
-    `stack` contains the open brackets, and `depth` is their maximum number. Returns a tuple: the end of the well-formed text, the state and
-    the open brackets there, the position of a trailing comma or -1, and the outermost object's keys. The keys are returned as written,
-    without their opening quotes.
+    `stack` contains the open brackets, and `depth` is their maximum number. `comma` is a comma before `text`, which is held until an item
+    follows. Returns a tuple: the well-formed text, its end, the state, the open brackets and the held comma there, and the outermost
+    object's keys. The keys are returned as written, without their opening quotes.
     """
-    comma, size, keys = -1, len(text), ""
-    while at < size and (found := _STEPS[state].match(text, at)):
+    at, last, size, keys = start, start, len(text), ""
+    while at < size and state != END and (found := _STEPS[state].match(text, at)):
         kind, end = found.lastgroup, found.end()
         if kind in _FOLLOWING:
             # Collect the names of the arguments, because duplicates are reported.
@@ -88,7 +90,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
                 keys += key.rstrip(": \t\n\r") if kind == "key" else key  # `":` may be the start of the key `:a`.
             state = _FOLLOWING[kind]
         elif kind == "comma":
-            comma = end - 1
+            last = end - 1
             state = ITEM if stack[-1] == "[" else KEY
         elif kind == "close":
             if _CLOSES[text[end - 1]] != stack[-1]:
@@ -102,5 +104,8 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
         at = end
         # Once the outermost bracket is closed, the rest of the text is not part of the value.
         if state == NEXT and not stack:
-            return at, END, stack, -1, keys
-    return at, state, stack, comma if state in (ITEM, KEY) else -1, keys
+            state = END
+    if at == start:
+        return "", at, state, stack, comma, ""
+    end = last if state in (ITEM, KEY) else at
+    return comma + text[start:end], at, state, stack, text[end:at], keys

@@ -86,15 +86,14 @@ def read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
     return at + 2, _ESCAPES.get(kind, "\\\\" + escape(kind))
 
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-_BLANK_REST = re.compile(r"\s*\Z")
-_AFTER_QUOTE = re.compile(rf"\s{{0,{MAX_WORD - 1}}}+[,:)\]}}]")
 _WORD_NAME = r"[^\W\d][\w.\-]{0,63}+"
+Following = tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]
+"""Patterns for text that may follow a value, for a prefix of such text at the end of the buffer, and for the end of the output."""
 
 
 @kept(5_000)
-def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for text after an argument of a Python-style call, and for a prefix of such text at the end of the buffer.
+def after_argument(names: tuple[str, ...]) -> Following:
+    """Return the patterns for text after an argument of a Python-style call.
 
     A bracket before a quotation mark is part of the argument. `names` contains argument names that are not plain words.
     """
@@ -104,64 +103,41 @@ def _after_argument(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern
     return (
         re.compile(rf"\s{{0,64}}+(?:,\s{{0,64}}+(?:{known})\s{{0,64}}+=|(?:,\s{{0,64}}+)?\)(?![\"']))"),
         re.compile(rf"\s{{0,64}}+(?:,\s{{0,64}}+(?:{begun})?|\))?\Z"),
+        re.compile(r"\s*\Z"),
     )
 
 
 @kept(1_000)
-def _keyed(after_key: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for whitespace, a name and the text after a name, and for a prefix of such text at the end of the buffer."""
-    begun = "|".join(re.escape(after_key[:size]) for size in range(len(after_key)))
-    return (
-        re.compile(rf"\s{{1,64}}+{_WORD_NAME}{re.escape(after_key)}"),
-        re.compile(rf"\s{{1,64}}+(?:{_WORD_NAME}(?:{begun}))?\Z"),
-    )
+def after_string(ends: tuple[str, ...], after_key: str) -> Following:
+    """Return the patterns for text after any other string, such as a comma or one of `ends`.
 
-
-def closing(text: str, at: int, close: str, ends: tuple[str, ...] = (), after_key: str = "", *, final: bool) -> int:
-    """Return the position of the `close` that ends a verbatim string.
-
-    Returns -(n + 1) if the string isn't closed and the text up to position n is final. A one-character delimiter may occur in the string
-    itself. A delimiter closes the string only before text that may follow a value, such as a comma or one of `ends`. If only whitespace
-    separates arguments, `after_key` is the text after an argument's name, and a delimiter also closes the string before an argument.
+    If only whitespace separates arguments, `after_key` is the text after an argument's name, and another argument may follow.
     """
-    argument, begun = _keyed(after_key) if after_key else (None, None)
-    size = len(text)
-    found = text.find(close, at)
-    while found >= 0 and len(close) == 1:
-        after = end_of(_SPACE, text, found + 1)
-        if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, after):
-            return found
-        if argument and argument.match(text, found + 1):
-            return found
-        if begun and not final and begun.match(text, found + 1):
-            return -found - 1
-        # `'it'` at the end of the buffer may be followed by `s a dog'` or by a comma, so wait for more text.
-        if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
-            return found if final else -found - 1
-        found = text.find(close, found + 1)
-    if found >= 0:
-        return found
-    # The text may end with an incomplete delimiter, e.g. the `<|` of `<|"|>`.
-    for keep in range(min(len(close) - 1, size - at), 0, -1):
-        if close.startswith(text[size - keep :]):
-            return -(size - keep) - 1
-    return -size - 1
+    # `'it'` at the end of the buffer may be followed by `s a dog'` or by a comma.
+    blank = rf"\s{{0,{MAX_WORD - 1}}}+"
+    following = [rf"{blank}[,:)\]}}]", *(rf"[ \t\n\r]*{re.escape(end)}" for end in ends)]
+    begun = [blank]
+    if after_key:
+        heads = "|".join(re.escape(after_key[:size]) for size in range(len(after_key)))
+        following.append(rf"\s{{1,64}}+{_WORD_NAME}{re.escape(after_key)}")
+        begun.append(rf"\s{{1,64}}+{_WORD_NAME}(?:{heads})")
+    return re.compile("|".join(following)), re.compile(f"(?:{'|'.join(begun)})\\Z"), re.compile(rf"{blank}\Z")
 
 
-def closing_in_code(text: str, at: int, close: str, *, final: bool, names: tuple[str, ...] = ()) -> int:
-    """Return the position of the `close` that ends an argument in a Python-style call.
+def closing(text: str, at: int, close: str, following: Following, *, final: bool) -> int:
+    """Return the position of the character `close` that ends a verbatim string.
 
-    The result is negative in the same cases as that of `closing`. `close` is a single character. `names` contains argument names that are
-    not plain words.
+    Returns -(n + 1) if the string isn't closed and the text up to position n is final. The character may occur in the string itself. It
+    closes the string only before text that may follow a value.
     """
-    after, begun = _after_argument(names)
+    after, begun, end = following
     found = text.find(close, at)
     while found >= 0:
         # The text `f(a='it', b` may become `f(a='it', b=1` or `f(a='it', b'`. Only the former closes the string before the comma, so wait
         # for more text.
         if not final and begun.match(text, found + 1):
             return -found - 1
-        if after.match(text, found + 1) or (final and _BLANK_REST.match(text, found + 1)):
+        if after.match(text, found + 1) or (final and end.match(text, found + 1)):
             return found
         found = text.find(close, found + 1)
     return -len(text) - 1

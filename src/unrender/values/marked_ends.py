@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
@@ -86,10 +86,13 @@ class ValueMark:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Markers:
-    """The markers around the values of one call syntax. Whitespace is allowed between the parts of a marker."""
+class MarkedEnds:
+    """Finds and classifies the marks in the values of one argument, by the markers around the values of its call syntax. Immutable.
 
-    closers: tuple[str, ...]
+    Whitespace is allowed between the parts of a marker.
+    """
+
+    close: tuple[str, ...]
     """The variants of the end marker. For named tags, these are the texts before and after the argument's name: `</` and `>`."""
     named: bool = False
     lead: str = ""
@@ -112,63 +115,61 @@ class Markers:
     """Escaped forms of characters, which the finder also matches."""
     open_ended: bool = False
     """True if calls have no closing marker, so that any text may follow a closer."""
-
-
-class MarkedEnds:
-    """Finds and classifies the marks in the values of one argument. Immutable."""
-
-    def __init__(self, markers: Markers, key: str = "", names: tuple[str, ...] = ()) -> None:
-        self.markers = markers
-        self.key = key
-        self.names = names
-        opened, closed = (markers.closers[0], markers.closers[1]) if markers.named else ("", "")
-        self.closers: tuple[str, ...] = (opened + key + closed,) if markers.named else markers.closers
-        layout = markers.lead + markers.trail
-        named = key if markers.named else ""
-        self._kinds: dict[str, Kind] = {}
-        # Whitespace around a closer is not part of the value if a marker follows.
-        self._line: str = markers.trail[markers.trail.rfind("\n") :] if "\n" in markers.trail else ""
-        for head in self._openers():
-            for at in range(len(layout) - len(self._line) + 1):
-                self._kinds[layout[at:] + head] = Kind.OPENED
-            self._kinds[head] = Kind.OPENED
-        # Searching is fastest if all marks start with the same character. So a call's start is included only if it starts like the closer.
-        if markers.call_open and markers.call_open[0][:1] == self.closers[0][:1]:
-            self._add(Kind.BEGUN, markers.call_open[:1], "")
-        if markers.call_close and isinstance(markers.call_close[0], str):
-            self._add(Kind.ENDED, markers.call_close[:1], layout)
-        self._add(Kind.TEXT, filter(None, (torn_head(closer, named) for closer in self.closers)), markers.lead)
-        self._add(Kind.CLOSED, self.closers, markers.lead)
-        self.finder: Finder = Finder((*self._kinds, *markers.escapes))
-        self._keyed: dict[tuple[str, tuple[str, ...]], MarkedEnds] = {}
-
-    def __reduce__(self) -> tuple[type[MarkedEnds], tuple[Markers, str, tuple[str, ...]]]:
-        return MarkedEnds, (self.markers, self.key, self.names)
-
-    def _add(self, kind: Kind, texts: Iterable[Part], layout: str) -> None:
-        for text in texts:
-            for at in range(len(layout) + 1):
-                self._kinds[layout[at:] + text] = kind
-
-    def _openers(self) -> list[str]:
-        """Return the literals at the start of openers. If tags are named, return complete openers."""
-        opener = self.markers.opener
-        if not opener or isinstance(opener[0], Slot):
-            return []
-        if self.markers.named:
-            return [opener[0] + name + str(opener[2]) for name in (*self.names, self.key)]
-        return [self.markers.separator + opener[0]]
+    key: str = ""
+    """Name of the argument, for named tags."""
+    names: tuple[str, ...] = ()
+    """Names of the tool's arguments, for named tags."""
+    _keyed: dict[tuple[str, tuple[str, ...]], MarkedEnds] = field(default_factory=dict, init=False, compare=False)
 
     def of(self, key: str, names: tuple[str, ...]) -> MarkedEnds:
         """Return the instance for the argument `key`. `names` contains the names of the tool's arguments."""
-        if not self.markers.named:
+        if not self.named:
             return self
         found = self._keyed.get((key, names))
         if found is None:
             if len(self._keyed) >= MAX_OPTIONS:
                 self._keyed.clear()
-            found = self._keyed[key, names] = MarkedEnds(self.markers, key, names[:MAX_OPTIONS])
+            found = self._keyed[key, names] = replace(self, key=key, names=names[:MAX_OPTIONS])
         return found
+
+    @cached_property
+    def closers(self) -> tuple[str, ...]:
+        """The variants of the end marker of this argument's values."""
+        return (self.close[0] + self.key + self.close[1],) if self.named else self.close
+
+    @cached_property
+    def finder(self) -> Finder:
+        """Finder for the literals with which marks start."""
+        return Finder((*self._kinds, *self.escapes))
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        """The kind of mark that each literal may start. Whitespace around a closer isn't part of the value if a marker follows."""
+        leads, layouts = _suffixes(self.lead), _suffixes(self.lead + self.trail)
+        # Searching is fastest if all marks start with the same character. So a call's start is included only if it starts like the closer.
+        begun = [text for text in self.call_open[:1] if text[:1] == self.closers[0][:1]]
+        rows: tuple[tuple[Kind, Iterable[str], list[str]], ...] = (
+            (Kind.OPENED, self._openers, [layout for layout in layouts if not layout or layout.endswith(self._line)]),
+            (Kind.BEGUN, begun, [""]),
+            (Kind.ENDED, [part for part in self.call_close[:1] if not isinstance(part, Slot)], layouts),
+            (Kind.TEXT, filter(None, (torn_head(closer, self.key) for closer in self.closers)), leads),
+            (Kind.CLOSED, self.closers, leads),
+        )
+        return {lead + text: kind for kind, texts, before in rows for text in texts for lead in before}
+
+    @cached_property
+    def _line(self) -> str:
+        """The last line break before an argument, and the whitespace after it. Empty if an argument doesn't start a line."""
+        return self.trail[self.trail.rfind("\n") :] if "\n" in self.trail else ""
+
+    @property
+    def _openers(self) -> list[str]:
+        """The literals at the start of openers. If tags are named, they are complete openers."""
+        if not self.opener or isinstance(self.opener[0], Slot):
+            return []
+        if self.named:
+            return [self.opener[0] + name + str(self.opener[2]) for name in (*self.names, self.key)]
+        return [self.separator + self.opener[0]]
 
     def mark(self, text: str, at: int, literal: str, *, first: bool, final: bool) -> ValueMark | None:
         """Classify the literal that the finder matched at `at`. Returns None if more text is needed.
@@ -195,9 +196,9 @@ class MarkedEnds:
             return False
         if self._begun_nested.match(text, end):
             return True
-        if _pattern(self.markers.call_close).match(text, place):
+        if _pattern(self.call_close).match(text, place):
             return False  # The end of the call may start like an opener, as in `<a` and `</call>`.
-        heads = (self.markers.opener[:1] if not self.markers.separator else ()) + self.closers
+        heads = (self.opener[:1] if not self.separator else ()) + self.closers
         return any(text.startswith(str(head), place) or str(head).startswith(text[place:]) for head in heads)
 
     def _judged(self, text: str, at: int, core: int, end: int, kind: Kind, *, final: bool) -> ValueMark:
@@ -210,7 +211,7 @@ class MarkedEnds:
                     return ValueMark(Kind.NESTED, end)
                 again = kind is Kind.CLOSED and self._again_at(text, end)
                 # In `Rome </a>\n</a>`, only the second closer is where the format writes closers.
-                if again and not text.startswith(self.markers.lead, at):
+                if again and not text.startswith(self.lead, at):
                     return ValueMark(Kind.MENTIONED, end)
                 following = self._opened(text, end_of(_SPACE, text, end)) if kind is Kind.CLOSED else None
                 return ValueMark(kind, end, following.key if following else "", again=again)
@@ -219,13 +220,13 @@ class MarkedEnds:
             case Kind.ENDED:
                 return ValueMark(Kind.ENDED, core + 1) if self._ends_call(text, core, final=final) else otherwise
             case Kind.BEGUN:
-                return ValueMark(Kind.BEGUN, end) if _pattern(self.markers.call_open).match(text, core) else otherwise
+                return ValueMark(Kind.BEGUN, end) if _pattern(self.call_open).match(text, core) else otherwise
         return self._torn(text, core, end, final=final)
 
     def _closed(self, text: str, at: int, core: int, end: int, *, final: bool) -> Kind:
-        if self.markers.open_ended or self._follower.match(text, end):
+        if self.open_ended or self._follower.match(text, end):
             return Kind.CLOSED
-        lead, trail = self.markers.lead, self.markers.trail
+        lead, trail = self.lead, self.trail
         if final:
             rest = text[end : end + self._reach].strip()
             if not rest or (len(text) - end < self._reach and any(it.startswith(rest) for it in self._followers)):
@@ -250,18 +251,17 @@ class MarkedEnds:
         place = end_of(_SPACE, text, at)
         if self._opened(text, place):  # An opener can start like a closer.
             return False
-        return text.endswith(self.markers.lead, at, place) and any(text.startswith(it, place) for it in self.closers)
+        return text.endswith(self.lead, at, place) and any(text.startswith(it, place) for it in self.closers)
 
     def _ends_call(self, text: str, core: int, *, final: bool) -> bool:
-        found = _pattern(self.markers.call_close).match(text, core)
+        found = _pattern(self.call_close).match(text, core)
         return found is not None and (
             self._after_call.match(text, found.end()) is not None or (final and not text[found.end() :].strip())
         )
 
     def _torn(self, text: str, core: int, end: int, *, final: bool) -> ValueMark:
         """Classify a closer that is damaged after its first word. For example, `</a1>` ends the value if a marker of the call follows."""
-        named = self.key if self.markers.named else ""
-        closer = next(it for it in self.closers if text.startswith(torn_head(it, named) or it, core))
+        closer = next(it for it in self.closers if text.startswith(torn_head(it, self.key) or it, core))
         for at in range(end, min(core + len(closer) + INSERTED, len(text)) + 1):
             if at > end and text[at - 1].isspace():
                 break
@@ -302,20 +302,19 @@ class MarkedEnds:
     @cached_property
     def _before_value(self) -> tuple[tuple[Part, ...], ...]:
         """Markers between the key and the value that no value starts with."""
-        opener = self.markers.opener
+        opener = self.opener
         after_key = opener[opener.index(Slot.KEY) + 1 :] if Slot.KEY in opener else ()
         return tuple(it for it in (after_key, after_key[-1:]) if it and not isinstance(it[0], Slot) and _telling(it))
 
     @cached_property
     def _reach(self) -> int:
-        markers = self.markers
-        every = (*markers.opener, *markers.call_close, *markers.section_end, *markers.call_open)
-        several = max(map(len, (*self._followers, *markers.turn_ends)), default=0)
+        every = (*self.opener, *self.call_close, *self.section_end, *self.call_open)
+        several = max(map(len, (*self._followers, *self.turn_ends)), default=0)
         return _REACH + sum(len(part) for part in every if not isinstance(part, Slot)) + several
 
     @cached_property
     def _followers(self) -> tuple[str, ...]:
-        return (*self.markers.followers, *self.markers.turn_ends, *self.closers)
+        return (*self.followers, *self.turn_ends, *self.closers)
 
     @cached_property
     def _follower(self) -> re.Pattern[str]:
@@ -324,12 +323,11 @@ class MarkedEnds:
     @cached_property
     def _part_of_end(self) -> str:
         """Pattern for a part of the end of all calls, with text up to another marker. No part may start like the end of a value."""
-        markers = self.markers
-        parts = (*markers.call_close, *markers.section_end)
+        parts = (*self.call_close, *self.section_end)
         apart = [size for size in range(1, len(parts)) if not str(parts[size]).startswith(self.closers)]
         begun = "|".join(_joined(parts[:size], {}) for size in apart) or r"(?!)"
-        ends = (*(part for part in parts if not isinstance(part, Slot)), *markers.turn_ends)
-        others = (_any(ends), self._opener.pattern.replace("?P<key>", "?:"), _joined(markers.call_open, {}) or r"(?!)")
+        ends = (*(part for part in parts if not isinstance(part, Slot)), *self.turn_ends)
+        others = (_any(ends), self._opener.pattern.replace("?P<key>", "?:"), _joined(self.call_open, {}) or r"(?!)")
         return f"{_GAP}(?:{begun})(?:(?!{'|'.join(others)}).){{0,{MAX_WORDS}}}?"
 
     @cached_property
@@ -345,28 +343,27 @@ class MarkedEnds:
 
     @cached_property
     def _opener(self) -> re.Pattern[str]:
-        opener, separator = self.markers.opener, self.markers.separator.strip()
+        opener, separator = self.opener, self.separator.strip()
         if not opener or isinstance(opener[0], Slot):
             return re.compile(r"(?!)")
         # After a short opener such as `"`, only a plain key is allowed. After `<parameter=`, a key may be any text.
-        named = _any((*self.names, self.key)) if self.markers.named else _KEY if len(opener[0]) > 2 else _PLAIN_KEY
+        named = _any((*self.names, self.key)) if self.named else _KEY if len(opener[0]) > 2 else _PLAIN_KEY
         return re.compile(_joined((*[separator][: len(separator)], *opener), {Slot.KEY: f"(?P<key>{named})"}))
 
     @cached_property
     def _after_call(self) -> re.Pattern[str]:
-        markers = self.markers
-        section = f"(?:{_GAP}{_joined(markers.section_end, {})})?+" if markers.section_end else ""
-        more = [_joined(markers.call_open, {})] if markers.call_open else []
-        follows = "|".join([*more, *map(re.escape, markers.turn_ends)])
+        section = f"(?:{_GAP}{_joined(self.section_end, {})})?+" if self.section_end else ""
+        more = [_joined(self.call_open, {})] if self.call_open else []
+        follows = "|".join([*more, *map(re.escape, self.turn_ends)])
         # The end marker of a section is sufficient, because every call is inside a section.
-        closed = f"{_GAP}{_joined(markers.section_end, {})}" if markers.section_end else r"(?!)"
+        closed = f"{_GAP}{_joined(self.section_end, {})}" if self.section_end else r"(?!)"
         return re.compile(f"{closed}|{section}{_GAP}(?:{follows})" if follows else closed)
 
     @cached_property
     def _heads(self) -> tuple[str, ...]:
         """The beginnings of argument markers, up to the end of their first word."""
-        pieces = [part for part in (*self.markers.opener, *self.closers) if not isinstance(part, Slot)]
-        pieces += [*self.markers.closers] if self.markers.named else []
+        pieces = [part for part in (*self.opener, *self.closers) if not isinstance(part, Slot)]
+        pieces += [*self.close] if self.named else []
         return tuple({head for piece in pieces if len(head := torn_head(piece) or piece) > 2 or "<" in head})
 
     @cached_property
@@ -376,6 +373,10 @@ class MarkedEnds:
         heads = {closer[:size] for closer in self.closers for size in range(2, len(closer))}
         short = {closer[1:] for closer in self.closers if len(closer) > 2}
         return (*ends, *short, *(head for head in heads if not head[0].isalnum()))
+
+
+def _suffixes(text: str) -> list[str]:
+    return [text[at:] for at in range(len(text) + 1)]
 
 
 _SPACE = re.compile(_GAP)
@@ -416,54 +417,31 @@ class ValueEnd:
     """True if a repair gives a second reading, so that the call can't be repaired."""
 
 
+@dataclass(slots=True, eq=False)
 class ValueMarks(Resumable):
     """The marks found in a value, and the text from the first mark on."""
 
-    __slots__ = (
-        "begun",
-        "crossed",
-        "ends",
-        "given",
-        "held",
-        "marks",
-        "patient",
-        "repairs",
-        "size",
-        "tail",
-        "textual",
-        "types",
-    )
-
-    def __init__(
-        self,
-        ends: MarkedEnds,
-        types: ArgumentTypes,
-        given: Collection[str] = (),
-        *,
-        patient: bool,
-        repairs: bool,
-        textual: bool,
-    ) -> None:
-        self.ends: MarkedEnds = ends
-        self.types: ArgumentTypes = types
-        self.given: tuple[str, ...] = tuple(given)
-        """Names of arguments that already have a value, including the current argument."""
-        self.patient: bool = patient
-        """True if text after a mark can be parsed again. Otherwise, the first mark ends the value."""
-        self.repairs: bool = repairs
-        """True if a value may end without a closer of its own."""
-        self.textual: bool = textual
-        """True if the value may be a string. Otherwise, markers can't be part of the value."""
-        self.marks: list[ValueMark] = []
-        self.held: list[str] = []
-        self.size: int = 0
-        """Number of characters since the first mark."""
-        self.tail: str = ""
-        """The last characters of the value so far."""
-        self.begun: bool = False
-        """True once the value contains the start of a call."""
-        self.crossed: bool = False
-        """True once the value contains a closer, and the start of a call after it."""
+    ends: MarkedEnds
+    types: ArgumentTypes
+    given: tuple[str, ...] = ()
+    """Names of arguments that already have a value, including the current argument."""
+    _: KW_ONLY
+    patient: bool
+    """True if text after a mark can be parsed again. Otherwise, the first mark ends the value."""
+    repairs: bool
+    """True if a value may end without a closer of its own."""
+    textual: bool
+    """True if the value may be a string. Otherwise, markers can't be part of the value."""
+    marks: list[ValueMark] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    size: int = 0
+    """Number of characters since the first mark."""
+    tail: str = ""
+    """The last characters of the value so far."""
+    begun: bool = False
+    """True once the value contains the start of a call."""
+    crossed: bool = False
+    """True once the value contains a closer, and the start of a call after it."""
 
     def passed(self, text: str) -> None:
         """Record `text` as part of the value."""
@@ -476,7 +454,7 @@ class ValueMarks(Resumable):
         """Add a mark inside the value. Returns the end of the value, or None if the value may continue."""
         if mark.kind is Kind.BEGUN:
             self.begun = True
-            self.crossed = self.crossed or bool(self._loose(self.marks))
+            self.crossed = self.crossed or bool(self._unpaired(self.marks)[1])
             return None
         opened = mark.kind is Kind.OPENED
         if mark.kind is Kind.NESTED:  # Only a string can contain a closer.
@@ -487,7 +465,7 @@ class ValueMarks(Resumable):
             # A second value of the same argument isn't a reading without damage, so `</a><a>` with the same name is text at first.
             repeats = bool(mark.key) and mark.key in self.given
             if not self.patient or (not self.depth and not mark.again and not repeats):
-                return self._closed()
+                return self._doubted(self._unpaired(self.marks)[1], crossed=self.crossed) or ValueEnd()
             mark = replace(mark, again=mark.again or repeats)
         doubtful = bool(mark.again and mark.key) or (not mark.torn and self.ends.ends_torn(self.tail))
         doubtful = doubtful or (opened and (self.begun or not self.tail.strip()))
@@ -499,42 +477,39 @@ class ValueMarks(Resumable):
         self.marks.append(mark)
         return None
 
-    def _closed(self) -> ValueEnd:
-        """Return the end of a value at a closer after which the call can go on."""
-        # In `Rome</a></a>`, the first closer may be text, or the second one may be repeated.
-        loose = self._loose(self.marks)
+    def _doubted(self, loose: list[ValueMark], *, crossed: bool) -> ValueEnd | None:
+        """Return the end at one of the closers without an opener, if the marker after that closer may be damaged or repeated."""
+        if not self.repairs:
+            return None
         # In `Zed</a>\n</call/>\n<call><a>CET</a>`, the first closer may end the value, if the closer of the call is damaged.
-        if self.crossed and self.repairs:
+        if crossed and loose:
             return ValueEnd(loose[0], failed=True, unclear=True)
+        # In `Rome</a></a>`, the first closer may be text, or the second one may be repeated.
         again = next((mark for mark in loose if mark.again), None)
-        if again is None or not self.repairs:
-            return ValueEnd()
-        return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
+        return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True) if again else None
 
     def ended(self) -> ValueEnd | None:
         """Return the end of the value at the end of the output. Returns None if the value has no end."""
         marks = self.marks
         last = next((i for i, mark in enumerate(marks) if mark.kind is Kind.CLOSED and not mark.again), len(marks))
         before, after = marks[:last], marks[last:]
-        again = next((mark for mark in self._loose(before) if mark.again), None)
-        opened = self._unclosed(before)
+        opened, loose = self._unpaired(before)
         kinds = [mark.kind for mark in before]
         at_end = kinds.index(Kind.ENDED) if Kind.ENDED in kinds else len(before)
-        if self.crossed and self.repairs and after and (loose := self._loose(before)):
-            return ValueEnd(loose[0], failed=True, unclear=True)
-        if again and self.repairs:
-            return ValueEnd(again, failed=self.textual or again.doubtful, unclear=True)
+        if doubted := self._doubted(loose, crossed=self.crossed and bool(after)):
+            return doubted
         # If `…</call>` is followed by another call with an argument, the closer belongs to that argument.
         if at_end < len(before) and (not after or Kind.OPENED in kinds[at_end:]):
-            opened = [*self._unclosed(before[:at_end]), before[at_end]]
+            opened = [*self._unpaired(before[:at_end])[0], before[at_end]]
         elif not after:
             return None
+        opened = [mark for mark in opened if not mark.idle]
         if not opened or not self.repairs:
             return ValueEnd(after[0]) if after else None
         keys = [mark.key for mark in opened if mark.key]
         paired = any(mark.kind in _CLOSERS for mark in before) and bool(keys)
         # A named tag has no closer of its own if another argument starts inside it.
-        paired = paired or (self.ends.markers.named and Kind.OPENED in kinds[:at_end])
+        paired = paired or (self.ends.named and Kind.OPENED in kinds[:at_end])
         failed = paired or len(set(keys)) < len(keys) or any(mark.doubtful for mark in opened)
         if not after or opened[-1].kind is Kind.ENDED:
             return ValueEnd(opened[0], failed=failed)
@@ -555,41 +530,27 @@ class ValueMarks(Resumable):
         text = "".join(self.held[opener.pieces : closer.pieces])
         return bool(text[opener.size :].strip())
 
-    def _unclosed(self, marks: list[ValueMark]) -> list[ValueMark]:
-        """Return the openers without a closer that may start an argument."""
+    def _unpaired(self, marks: list[ValueMark]) -> tuple[list[ValueMark], list[ValueMark]]:
+        """Return the openers without a closer, and the closers without an opener."""
         opened: list[ValueMark] = []
+        loose: list[ValueMark] = []
         for mark in marks:
             if self._opens(mark):
                 opened.append(mark)
+            elif mark.kind in _CLOSERS and opened:
+                opened.pop()
             elif mark.kind in _CLOSERS:
-                opened = opened[:-1]
-        return [mark for mark in opened if not mark.idle]
-
-    def _loose(self, marks: list[ValueMark]) -> list[ValueMark]:
-        """Return the closers without an opener."""
-        depth, loose = 0, []
-        for mark in marks:
-            if self._opens(mark):
-                depth += 1
-            elif mark.kind in _CLOSERS:
-                loose += [] if depth else [mark]
-                depth = max(depth - 1, 0)
-        return loose
+                loose.append(mark)
+        return opened, loose
 
     def _opens(self, mark: ValueMark) -> bool:
         # The closer of a named tag can't close another argument.
-        return mark.kind is Kind.OPENED and (not self.ends.markers.named or mark.key == self.ends.key)
+        return mark.kind is Kind.OPENED and (not self.ends.named or mark.key == self.ends.key)
 
     @property
     def depth(self) -> int:
         """Number of unclosed openers inside the value."""
-        depth = 0
-        for mark in self.marks:
-            if self._opens(mark):
-                depth += 1
-            elif mark.kind in _CLOSERS:
-                depth = max(depth - 1, 0)
-        return depth
+        return len(self._unpaired(self.marks)[0])
 
     def keeps(self, end: ValueMark | None) -> bool:
         """Return whether the value contains markers of arguments, if it ends at `end`, or at the current closer if `end` is None."""

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from unrender.limits import MAX_PARSED_DEPTH, MAX_SLOW_TEXT
 from unrender.schema.shapes import Shape
@@ -34,74 +36,52 @@ _STRUCTURED = frozenset(("object", "array"))
 _PUNCTUATION = frozenset('[]{},:"')
 
 
+@dataclass(slots=True, eq=False)
 class RawScanner(Scanner):
     """Reads verbatim text as a value of one of `types`, up to an end marker that is not consumed."""
 
-    __slots__ = (
-        *("_after", "_brackets", "_ends", "_patient", "_size", "_wants_container", "begun", "blank", "broken", "doubt"),
-        *(
-            "duplicate",
-            "escapes",
-            "finder",
-            "head",
-            "held",
-            "is_string",
-            "keeps",
-            "literal",
-            "torn",
-            "types",
-            "unclear",
-        ),
-    )
+    finder: Finder | Follow
+    types: frozenset[str]
+    escapes: Mapping[str, str] = field(default_factory=dict)
+    """Maps escaped forms to characters, e.g. `&lt;` to `<`. The finder also matches these forms."""
+    doubt: ValueMarks | None = None
+    """Marks that may end the value in addition to the end marker. None if only the end marker can end the value."""
+    patient: bool = False
+    """True if a value without an end marker may contain text that looks like its end."""
+    torn: int | None = None
+    keeps: bool = False
+    """True if the value contains markers of arguments."""
+    is_string: bool = field(init=False)
+    """True once the value can only be a string."""
+    begun: bool = False
+    """True once the opening quote of the value's JSON text has been returned."""
+    held: list[str] = field(default_factory=list)
+    """Pieces of the value that are held back until it can only be a string."""
+    head: str = ""
+    """The held text without surrounding whitespace. Inner whitespace may be shortened."""
+    blank: bool = False
+    """True if the held text ends in whitespace."""
+    literal: LiteralScanner | None = None
+    broken: bool = False
+    """True if the value should be a list or an object, but its text is damaged."""
+    brackets: Brackets | None = field(init=False)
+    """The brackets of a value in code. None for other values."""
+    ends: int = 0
+    """Number of possible ends inside the value."""
+    after: list[str] = field(default_factory=list)
+    """Pieces of text since the first possible end."""
+    size: int = 0
+    """Number of characters since the first possible end. After `MAX_SLOW_TEXT` characters, they aren't held back any more."""
 
-    def __init__(
-        self,
-        finder: Finder | Follow,
-        types: frozenset[str],
-        escapes: tuple[tuple[str, str], ...] = (),
-        doubt: ValueMarks | None = None,
-        *,
-        patient: bool = False,
-    ) -> None:
-        self.finder: Finder | Follow = doubt.ends.finder if doubt else finder
-        self.doubt: ValueMarks | None = doubt
-        """Marks that may end the value in addition to the end marker. None if only the end marker can end the value."""
-        self.torn: int | None = None
-        self.keeps: bool = False
-        """True if the value contains markers of arguments."""
-        self.unclear: bool = False
-        """True if the value fails because of several readings."""
-        self.escapes: dict[str, str] = {form: character for character, form in escapes}
-        """Maps escaped forms to characters, e.g. `&lt;` to `<`. The finder also matches these forms."""
-        self.types: frozenset[str] = types
-        self._wants_container: bool = "string" not in types and not types.isdisjoint(_STRUCTURED)
+    def __post_init__(self) -> None:
+        self.finder = self.doubt.ends.finder if self.doubt else self.finder
+        self.is_string = self.types == STRING
+        self.brackets = Brackets() if self.patient and isinstance(self.finder, Follow) and self.finder.in_code else None
+
+    @property
+    def _wants_container(self) -> bool:
         """True if the schema allows a list or an object, but not a string."""
-        self.is_string: bool = types == STRING
-        """True once the value can only be a string."""
-        self.begun: bool = False
-        """True once the opening quote of the value's JSON text has been returned."""
-        self.held: list[str] = []
-        """Pieces of the value that are held back until it can only be a string."""
-        self.head: str = ""
-        """The held text without surrounding whitespace. Inner whitespace may be shortened."""
-        self.blank: bool = False
-        """True if the held text ends in whitespace."""
-        self.literal: LiteralScanner | None = None
-        self.duplicate: str = ""
-        """A key that occurs twice in one object of the value. Empty if all keys are unique."""
-        self.broken: bool = False
-        """True if the value should be a list or an object, but its text is damaged."""
-        self._patient: bool = patient and isinstance(finder, Follow)
-        """True if a value without an end marker may contain text that looks like its end."""
-        code = self._patient and isinstance(finder, Follow) and finder.in_code
-        self._brackets: Brackets | None = Brackets() if code else None
-        """The brackets of a value in code. None for other values."""
-        self._ends: int = 0
-        """Number of possible ends inside the value."""
-        self._after: list[str] = []
-        """Pieces of text since the first possible end."""
-        self._size: int = 0
-        """Number of characters since the first possible end. After `MAX_SLOW_TEXT` characters, they aren't held back any more."""
+        return "string" not in self.types and not self.types.isdisjoint(_STRUCTURED)
 
     @property
     def flow(self) -> Taker | None:
@@ -117,18 +97,16 @@ class RawScanner(Scanner):
             return self._scan_marks(self.doubt, text, start, final=final)
         if isinstance(self.finder, Follow):
             return self._scan_unmarked(self.finder, text, start, final=final)
-        find = self.finder.find if final else self.finder.decided
         said: list[str] = []
-        end, literal = find(text, start)
+        end, literal = self.finder.search(text, start, final=final)
         while literal in self.escapes:
             said += self.take(text[start:end]), self.take(self.escapes[literal])
             start = end + len(literal)
-            end, literal = find(text, start)
+            end, literal = self.finder.search(text, start, final=final)
         if literal:
             return self._done(end, *said, self.take(text[start:end]))
         # Text that may be the start of the end marker stays in the buffer.
-        cut = len(text) if final else end
-        return cut, "".join((*said, self.take(text[start:cut]))), MORE
+        return end, "".join((*said, self.take(text[start:end]))), MORE
 
     def _scan_unmarked(self, follow: Follow, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Read a value that has no end marker. The value fails if another call starts inside it.
@@ -137,52 +115,50 @@ class RawScanner(Scanner):
         there, as in `f(x, limit=5), limit=3`. Without such an end, its only possible end counts, as in `sad :()]`. Several ones are
         ambiguous, and so is a closing bracket after a possible end.
         """
-        find, begins = follow.find if final else follow.decided, follow.begins
+        begins = follow.begins
         said: list[str] = []
         while True:
-            end, mark = find(text, start)
-            cut = len(text) if final and not mark else end
+            cut, mark = follow.search(text, start, final=final)
             call, begun = begins.find(text, start, cut + begins.longest)
             if begun and call < cut:
                 self.unclear = True
                 return call, "".join((*said, self._pass_code(text[start:call]))), FAILED
-            counts = follow.may_follow(text, cut, mark, final=final) if mark and self._patient else bool(mark)
+            counts = follow.may_follow(text, cut, mark, final=final) if mark and self.patient else bool(mark)
             if not mark and not final:
                 cut = min(cut, begins.undecided_from(text, start))
             said.append(self._pass_code(text[start:cut]))
-            brackets = self._brackets
-            if counts and (brackets is None or brackets.balanced or (brackets.closed and not self._ends)):
-                return self._done(cut, *said, *map(self.take, self._after))
+            brackets = self.brackets
+            if counts and (brackets is None or brackets.balanced or (brackets.closed and not self.ends)):
+                return self._done(cut, *said, *map(self.take, self.after))
             if counts is None or not mark or cut == len(text):
                 break
-            self._ends += 1
+            self.ends += 1
             said.append(self._pass_code(text[cut : cut + 1]))
             start = cut + 1
-        if self._size > MAX_SLOW_TEXT:  # The possible ends are text.
-            said += map(self.take, self._after)
-            self._after.clear()
-        if not (final and self._ends) or self._size > MAX_SLOW_TEXT:
+        if self.size > MAX_SLOW_TEXT:  # The possible ends are text.
+            said += map(self.take, self.after)
+            self.after.clear()
+        if not (final and self.ends) or self.size > MAX_SLOW_TEXT:
             return cut, "".join(said), MORE
-        self.unclear = self._ends > 1
+        self.unclear = self.ends > 1
         end = cut - self.behind
         return (end, "".join(said), FAILED) if self.unclear else self._done(end, *said)
 
     def _pass_code(self, text: str) -> str:
         """Return `text` as part of the value, or hold it if it follows a possible end."""
-        if self._brackets:
-            self._brackets.passed(text)
-        if not self._ends:
+        if self.brackets:
+            self.brackets.passed(text)
+        if not self.ends:
             return self.take(text)
-        self._after.append(text)
-        self._size += len(text)
+        self.after.append(text)
+        self.size += len(text)
         return ""
 
     def _scan_marks(self, doubt: ValueMarks, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         finder = doubt.ends.finder
         said: list[str] = []
         while True:
-            at, literal = finder.find(text, start) if final else finder.decided(text, start, whole=True)
-            cut = at if at >= 0 else len(text)
+            cut, literal = finder.search(text, start, final=final, whole=True)
             said.append(self._pass(doubt, text[start:cut]))
             if literal in self.escapes:
                 start = cut + len(literal)
@@ -195,7 +171,7 @@ class RawScanner(Scanner):
             if verdict is not None:
                 return self._end(doubt, verdict, cut, said)
             if mark is None:
-                said += self._release(doubt)
+                said += map(self.take, doubt.held)
                 return cut, "".join(said), MORE
             said.append(self._pass(doubt, text[cut : mark.end]))
             start = mark.end
@@ -217,28 +193,24 @@ class RawScanner(Scanner):
 
     def _pass(self, doubt: ValueMarks, text: str, meaning: str | None = None) -> str:
         """Return `text` as part of the value, or hold it if it follows a mark. `meaning` is the unescaped `text` if it differs."""
+        doubt.passed(text)
         said = text if meaning is None else meaning
         if not doubt.marks:
-            doubt.passed(text)
             return self.take(said)
-        doubt.passed(text)
         doubt.held.append(said)
         return ""
-
-    def _release(self, doubt: ValueMarks) -> list[str]:
-        return [self.take(piece) for piece in doubt.held]
 
     def _end(self, doubt: ValueMarks, verdict: ValueEnd, here: int, said: list[str]) -> tuple[int, str, Status]:
         mark = verdict.mark
         self.keeps = not verdict.failed and doubt.keeps(mark)
         if mark is None:
-            return self._done(here, *said, *self._release(doubt))
+            return self._done(here, *said, *map(self.take, doubt.held))
         # If the value seems to contain another call, the held text isn't parsed again.
         end = here - doubt.size + mark.at
         self.unclear = verdict.unclear
         if verdict.failed:
             return here if doubt.begun and not verdict.unclear else end, "".join(said), FAILED
-        said += [self.take(piece) for piece in doubt.held[: mark.pieces]]
+        said += map(self.take, doubt.held[: mark.pieces])
         if mark.kind in (Kind.OPENED, Kind.ENDED):
             self.torn = mark.torn
         return self._done(end, *said)
@@ -257,20 +229,20 @@ class RawScanner(Scanner):
     def passed(self, text: str) -> None:
         if self.doubt is not None:
             self.doubt.passed(text)
-        if self._brackets:
-            self._brackets.passed(text)
+        if self.brackets:
+            self.brackets.passed(text)
 
     @property
     def wanted(self) -> str:
         if self.broken:
             return "a list or an object"
-        if self._ends:
+        if self.ends:
             return "the end of the value"
-        return repr(self.doubt.ends.closers[0]) if self.doubt else super().wanted
+        return repr(self.doubt.ends.closers[0]) if self.doubt else "a JSON value"
 
     @property
     def behind(self) -> int:
-        return self.doubt.size if self.doubt else self._size * (self._size <= MAX_SLOW_TEXT)
+        return self.doubt.size if self.doubt else self.size * (self.size <= MAX_SLOW_TEXT)
 
     def _is_structured(self, text: str, start: int) -> bool:
         passed = self.held or self.begun or (self.doubt and self.doubt.held)
@@ -286,10 +258,9 @@ class RawScanner(Scanner):
     def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal is None:
             self.literal = LiteralScanner(_LOOSE)
-        end, said, status = self.literal.scan(text, start, final=final)
-        if status is DONE:
-            self.duplicate = self.literal.duplicate
-        return end, said, status
+        result = self.literal.scan(text, start, final=final)
+        self.duplicate = self.literal.duplicate
+        return result
 
     def take(self, piece: str) -> str:
         """Return JSON text for a piece of the value, or "" to hold the piece back. The piece must not contain the value's end."""
@@ -331,62 +302,44 @@ class RawScanner(Scanner):
         return value
 
 
-class CodeValueScanner(Scanner):
+@dataclass(slots=True, eq=False, kw_only=True)
+class CodeValueScanner(RawScanner):
     """Reads one value in a Python-style call, up to an end that is not consumed.
 
-    The value is parsed as a quoted string if possible, and by `raw` otherwise. `finder` finds the text after a quoted string, which may
-    start an undeclared argument. `within` finds the ends of raw text.
+    The value is parsed as a quoted string if possible, and as raw text otherwise. `following` finds the text after a quoted string, which
+    may start an undeclared argument.
     """
 
-    __slots__ = ("closed", "finder", "held", "literal", "raw", "said", "settled", "size", "within")
-
-    def __init__(self, types: frozenset[str], within: Follow, finder: Follow, *, patient: bool) -> None:
-        self.raw: RawScanner = RawScanner(within, types, patient=patient)
-        self.within: Follow = within
-        self.finder: Follow = finder
-        self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
-        self.held: list[str] = []
-        """Pieces of the quoted string as the model generated them."""
-        self.size: int = 0
-        """Length of the quoted string."""
-        self.said: list[str] = []
-        """Pieces of the quoted string, as JSON text."""
-        self.closed: bool = False
-        """True once the closing quote has been read."""
-        self.settled: bool = False
-        """True once the value can only be raw text."""
-
-    @property
-    def flow(self) -> Taker | None:
-        """The fast path for raw text, or None until the value can only be raw text."""
-        return self.raw.flow if self.settled else None
-
-    @property
-    def duplicate(self) -> str:
-        """A key that occurs twice in one object of the value. Empty if all keys are unique."""
-        return self.raw.duplicate
+    finder: Follow
+    following: Follow
+    string: LiteralScanner = field(default_factory=partial(LiteralScanner, LiteralStyle()))
+    quoted: list[str] = field(default_factory=list)
+    """Pieces of the quoted string as the model generated them."""
+    length: int = 0
+    """Length of the quoted string."""
+    said: list[str] = field(default_factory=list)
+    """Pieces of the quoted string, as JSON text."""
+    closed: bool = False
+    """True once the closing quote has been read."""
+    settled: bool = False
+    """True once the value can only be raw text."""
 
     @property
     def behind(self) -> int:
-        return self.raw.behind if self.settled else self.size
-
-    @property
-    def unclear(self) -> bool:
-        """True if the value failed because it has several readings."""
-        return self.raw.unclear
+        return super(CodeValueScanner, self).behind if self.settled else self.length
 
     @property
     def wanted(self) -> str:
-        return "the end of the value" if self.closed else super().wanted
+        return "the end of the value" if self.closed else "a JSON value"
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.settled:
-            return self.raw.scan(text, start, final=final)
+            return RawScanner.scan(self, text, start, final=final)
         if not self.closed:
-            end, said, status = self.literal.scan(text, start, final=final)
+            end, said, status = self.string.scan(text, start, final=final)
             # Keep the string in quoted and in raw form until the text after the closing quote decides.
-            self.held.append(text[start:end])
-            self.size += end - start
+            self.quoted.append(text[start:end])
+            self.length += end - start
             self.said.append(said)
             if status is not DONE:
                 return self._decide_without_end(text, end, status) if final else (end, "", status)
@@ -398,40 +351,39 @@ class CodeValueScanner(Scanner):
 
         The value of `"a", b=1` is quoted. The value `"a" and "b"` is raw text that contains quotes.
         """
-        end, mark = (self.finder.find if final else self.finder.decided)(text, start)
-        between = text[start : end if end >= 0 else len(text)]
-        if not between.strip():
-            follows = self.finder.may_follow(text, end, mark, final=final) if mark else final or None
+        end, mark = self.following.search(text, start, final=final)
+        if not text[start:end].strip():
+            follows = self.following.may_follow(text, end, mark, final=final) if mark else final or None
             if follows is None:
                 return start, "", MORE
             return start, "".join(self.said), DONE if follows else FAILED
-        quotation = "".join(self.held)
-        mark = self.within.decided(quotation, 0)[1]
+        quotation = "".join(self.quoted)
+        mark = self.finder.decided(quotation, 0)[1]
         # In `'tis late), f(x='b)` and `'tis late, y=don't`, the second quote belongs to another value, so the value ends before that quote.
-        if mark and (text[start].isalnum() or self.within.opens_value(quotation[:-1])):
+        if mark and (text[start].isalnum() or self.finder.opens_value(quotation[:-1])):
             return self._read_again(text, start, final=final)
         # In `"a), f(x=b" and "c"`, the value may end at the bracket or at the last quote. An ambiguous value fails.
-        if mark and self.within.closes_arguments(mark):
+        if mark and self.finder.closes_arguments(mark):
             return start, "".join(self.said), FAILED
         self.settled = True
-        self.raw.passed(quotation)
-        said = self.raw.take(quotation)
-        end, rest, status = self.raw.scan(text, start, final=final)
+        self.passed(quotation)
+        said = self.take(quotation)
+        end, rest, status = RawScanner.scan(self, text, start, final=final)
         return end, said + rest, status
 
     def _decide_without_end(self, text: str, end: int, status: Status) -> tuple[int, str, Status]:
         """Parse a value whose quoted string is never closed. The value is raw text if all calls end inside the string."""
-        quotation = "".join(self.held)
-        at, mark = self.within.decided(quotation, 0)
-        if mark and self.within.ends_calls(quotation, at):
+        quotation = "".join(self.quoted)
+        at, mark = self.finder.decided(quotation, 0)
+        if mark and self.finder.ends_calls(quotation, at):
             return self._read_again(text, end, final=True)
         return end, "".join(self.said), status
 
     def _read_again(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Parse the quoted string again as raw text, including its opening quote."""
         self.settled = True
-        end, said, status = self.raw.scan("".join(self.held) + text[start:], 0, final=final)
-        return start - self.size + end, said, status
+        end, said, status = RawScanner.scan(self, "".join(self.quoted) + text[start:], 0, final=final)
+        return start - self.length + end, said, status
 
 
 # Tags.
@@ -451,20 +403,15 @@ class TagStyle:
     """Tag name of list items. Empty if lists and objects are not encoded as tags."""
     space: str = ""
     """Whitespace before the closing tag that is not part of the value."""
-    escapes: tuple[tuple[str, str], ...] = ()
-    """Characters that are escaped, with their escaped forms."""
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class XmlScanner(RawScanner):
     """Reads the text inside the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("key", "style", "tree")
-
-    def __init__(self, style: TagStyle, key: str, types: ArgumentTypes, marks: ValueMarks) -> None:
-        super().__init__(marks.ends.finder, types.types(key), style.escapes, marks)
-        self.style: TagStyle = style
-        self.key: str = key
-        self.tree: ArgumentTypes = types
+    style: TagStyle
+    key: str
+    tree: ArgumentTypes
 
     @property
     def _nested(self) -> bool:
@@ -473,19 +420,19 @@ class XmlScanner(RawScanner):
     def _is_damaged(self) -> bool:
         # If lists and objects are encoded as tags, a damaged value is recognized by leftover tags.
         if not self.style.item:
-            return super()._is_damaged()
+            return RawScanner._is_damaged(self)
         text = "".join(self.held)
         return self._wants_container and (self.style.open in text or self.style.close in text)
 
     def _end(self, doubt: ValueMarks, verdict: ValueEnd, here: int, said: list[str]) -> tuple[int, str, Status]:
-        result = super()._end(doubt, verdict, here, said)
+        result = RawScanner._end(self, doubt, verdict, here, said)
         # The tags of a list or an object aren't text.
         self.keeps = self.keeps and self.is_string
         return result
 
     def take(self, piece: str) -> str:
         if self.is_string:
-            return super().take(piece)
+            return RawScanner.take(self, piece)
         self.held.append(piece)
         return ""
 

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
+from unrender.cache import kept
 from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
 from unrender.values import DONE, FAILED, MORE, Scanner, Status
 from unrender.values.finder import JSON_STRING, Finder, end_of
@@ -32,8 +33,9 @@ from unrender.values.json_fast_path import (
 )
 from unrender.values.json_text import (
     MAY_GO_ON,
+    after_argument,
+    after_string,
     closing,
-    closing_in_code,
     duplicate_of,
     escape,
     json_word,
@@ -85,22 +87,19 @@ _GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 
 
+@dataclass(slots=True, eq=False)
 class LiteralScanner(Scanner):
     """Reads one JSON value and returns its JSON text. If `style.strict` is False, Python literals and other notations are accepted too."""
 
-    __slots__ = ("comma", "keys", "lost", "quote", "stack", "state", "style")
-
-    def __init__(self, style: LiteralStyle) -> None:
-        self.style: LiteralStyle = style
-        self.state: int = VALUE
-        self.stack: str = ""
-        """Open brackets."""
-        self.quote: str = ""
-        self.comma: str = ""
-        """A comma and the space after it, held until the next item. Trailing commas are dropped."""
-        self.keys: str = ""
-        """The keys of the outermost object as JSON text, without their opening quotes."""
-        self.lost: str = ""
+    style: LiteralStyle
+    state: int = VALUE
+    stack: str = ""
+    """Open brackets."""
+    quote: str = ""
+    comma: str = ""
+    """A comma and the space after it, held until the next item. Trailing commas are dropped."""
+    keys: str = ""
+    """The keys of the outermost object as JSON text, without their opening quotes."""
 
     @property
     def flow(self) -> LiteralScanner | None:
@@ -125,11 +124,6 @@ class LiteralScanner(Scanner):
         return taken, used
 
     @property
-    def duplicate(self) -> str:
-        """A key that occurs twice in the outermost object. Empty if all keys are unique."""
-        return duplicate_of(self.keys)
-
-    @property
     def untouched(self) -> bool:
         """True until a value starts."""
         return self.state == VALUE and not self.stack
@@ -152,7 +146,7 @@ class LiteralScanner(Scanner):
                 if at < len(text):
                     at, status = _STEPS[self.state](self, text, at, pieces, final)
             if self.state == END:
-                status = DONE
+                status, self.duplicate = DONE, duplicate_of(self.keys)
         return at, "".join(pieces), status
 
     def _may_be_json(self) -> bool:
@@ -165,18 +159,12 @@ class LiteralScanner(Scanner):
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
         """Consume valid JSON, and return it unchanged. Invalid or incomplete text is left to the caller."""
-        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
-        if at == start:
-            return start
-        self.keys += keys
-        if self.comma:
-            # Release the held comma, because an item follows: `well_formed` never consumes a trailing comma, as in `[1, ]`.
-            pieces.append(self.comma)
-            self.comma = ""
-        if comma >= 0:
-            self.comma = text[comma:at]
-        pieces.append(text[start : comma if comma >= 0 else at])
-        self.state, self.stack, self.quote = state, stack, '"'
+        said, at, self.state, self.stack, self.comma, keys = well_formed(
+            text, start, self.state, self.stack, self.comma, MAX_PARSED_DEPTH - LEVELS
+        )
+        if at > start:
+            pieces.append(said)
+            self.keys, self.quote = self.keys + keys, '"'
         return at
 
     def _space(self, text: str, at: int, pieces: list[str]) -> int:
@@ -249,9 +237,8 @@ class LiteralScanner(Scanner):
         return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
 
     def _flush_comma(self, pieces: list[str]) -> None:
-        if self.comma:
-            pieces.append(self.comma)
-            self.comma = ""
+        pieces.append(self.comma)
+        self.comma = ""
 
     def _after_value(self) -> Status:
         self.state = NEXT if self.stack else END
@@ -332,8 +319,7 @@ class LiteralScanner(Scanner):
         plain = _PLAIN[self.quote]
         while True:
             end = end_of(plain, text, at)
-            if end > at:
-                pieces.append(text[at:end])
+            pieces.append(text[at:end])
             if end == len(text):
                 return end, MORE
             char = text[end]
@@ -351,22 +337,23 @@ class LiteralScanner(Scanner):
                 at = end + 1
 
     def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        close, marks = self.style.quote_close, self.style.marks
+        style, close = self.style, self.style.quote_close
+        marks = style.marks or (_delimiter(close) if len(close) > 1 else None)
         if marks is not None:
-            characters = {form: character for character, form in self.style.escapes}
+            characters = {form: character for character, form in style.escapes}
             # The second quote in `'it''s'` may be the end or the first half of an escape, so wait for more text.
-            find = marks.find if final else partial(marks.decided, whole=True)
+            find = partial(marks.search, final=final, whole=True)
             end, literal = find(text, at)
             while literal in characters:
                 pieces.append(escape(text[at:end] + characters[literal]))
                 at = end + len(literal)
                 end, literal = find(text, at)
-            end = end if literal else -(end if end >= 0 else len(text)) - 1
-        elif self.style.in_code and not self.stack:
-            end = closing_in_code(text, at, close, final=final, names=self.style.names)
+            end = end if literal else -end - 1
+        elif style.in_code and not self.stack:
+            end = closing(text, at, close, after_argument(style.names), final=final)
         else:
-            style = self.style
-            end = closing(text, at, close, *(() if self.stack else (style.ends, style.after_key)), final=final)
+            following = after_string((), "") if self.stack else after_string(style.ends, style.after_key)
+            end = closing(text, at, close, following, final=final)
         if end >= 0:
             pieces.append(escape(text[at:end]))
             return self._end_string(end + len(close), pieces)
@@ -380,6 +367,11 @@ class LiteralScanner(Scanner):
             self.state = COLON
             return at, MORE
         return at, self._after_value()
+
+
+@kept(1_000)
+def _delimiter(close: str) -> Finder:
+    return Finder((close,))
 
 
 _STEPS = {
@@ -400,12 +392,9 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
 
     Results are cached, because models often repeat short pieces of text in the same places.
     """
-    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_PARSED_DEPTH - LEVELS)
+    taken, at, state, stack, comma, keys = well_formed(text, 0, state, stack, comma, MAX_PARSED_DEPTH - LEVELS)
     if state == END:
         return None
-    taken = ""
-    if at:
-        taken, comma = comma + text[: last if last >= 0 else at], text[last:at] if last >= 0 else ""
     if at < len(text) and state not in (STRING, KEY_STRING):
         end = end_of(_SPACE, text, at)
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
@@ -422,6 +411,7 @@ _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F
 _LONGEST_ESCAPE = len(r"\ud83c\udf0d")
 
 
+@dataclass(slots=True, eq=False)
 class QuotedScanner(Scanner):
     r"""Reads a JSON string that contains a JSON object, and returns the object. An empty string is returned as `{}`.
 
@@ -430,23 +420,10 @@ class QuotedScanner(Scanner):
     escape.
     """
 
-    __slots__ = ("done", "inner", "opened")
-
-    def __init__(self, style: LiteralStyle) -> None:
-        self.inner: LiteralScanner = LiteralScanner(style)
-        self.opened: bool = False
-        self.done: bool = False
-        """True once the value is complete, so that only whitespace may follow."""
-
-    @property
-    def duplicate(self) -> str:
-        """A key that occurs twice in one object inside the string. Empty if all keys are unique."""
-        return self.inner.duplicate
-
-    @property
-    def lost(self) -> str:
-        """A word that JSON can't express, such as `NaN`."""
-        return self.inner.lost
+    inner: LiteralScanner
+    opened: bool = False
+    done: bool = False
+    """True once the value is complete, so that only whitespace may follow."""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         at = start if self.opened else start + 1
@@ -466,7 +443,7 @@ class QuotedScanner(Scanner):
                 return inside.end + 1, "{}", Status.DONE
             if status is not Status.DONE:
                 return inside.place(used), result, Status.FAILED if ended else status
-            self.done = True
+            self.done, self.duplicate, self.lost = True, self.inner.duplicate, self.inner.lost
         # Only whitespace is allowed between the object and the closing quote, so `"{} x"` fails.
         rest = inside.decoded[used:].lstrip()
         if rest:

@@ -118,16 +118,21 @@ class Follow:
         # In `cats, li`, the value may end at the comma, so only the text before the comma is certain.
         return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
 
+    def search(self, text: str, start: int, *, final: bool) -> tuple[int, str]:
+        """Return the result of `decided`. If no more text follows (`final`), everything is decided."""
+        at, mark = self.find(text, start) if final else self.decided(text, start)
+        return (at, mark) if at >= 0 else (len(text), "")
+
     def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
         """Return whether an argument follows at `at`. Returns None if that depends on the next chunk.
 
         `first` is True for the first argument of a call.
         """
         # No separator precedes the first argument.
-        following = self._firsts if first else self._others
-        if any(_matches(pieces, text, at) for pieces in following):
+        found = [_read(pieces, text, at) for pieces in (self._firsts if first else self._others)]
+        if any(whole for whole, _ in found):
             return True
-        return None if not final and any(_begins(pieces, text, at) for pieces in following) else False
+        return None if not final and any(end == len(text) for _, end in found) else False
 
     def cut_after(self, text: str, at: int, keys: Iterable[str]) -> bool:
         """Return whether the rest of `text` from `at` on is an incomplete opener for one of the arguments `keys`."""
@@ -203,7 +208,7 @@ class Follow:
         at = max(start, len(text) - self._longest)
         # `Rome, Tex` may become `Rome, Texas=`, so the value is certain only up to the comma.
         while (head := self._heads.search(text, at, limit)) is not None:
-            if any(_begins(pieces, text, head.start()) for pieces in self._compiled):
+            if any(_read(pieces, text, head.start())[1] == len(text) for pieces in self._compiled):
                 return head.start()
             at = head.start() + 1
         return limit
@@ -344,19 +349,17 @@ class Follow:
         return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
 
 
+@dataclass(slots=True, eq=False)
 class Brackets(Resumable):
     """Counts the open brackets in text. A bracket in a quoted string may count or not, as in `f(a=")")` and `don't (stop)`."""
 
-    __slots__ = ("_last", "_open", "_outside", "_quote")
-
-    def __init__(self) -> None:
-        self._open: str = ""
-        """The closing brackets of all open brackets, after `_EXCESS` if there was a closing bracket without an opening one."""
-        self._outside: str = ""
-        """The same, without brackets in quoted strings."""
-        self._quote: str = ""
-        """The quotation mark of an open string."""
-        self._last: str = ""
+    _open: str = ""
+    """The closing brackets of all open brackets, after `_EXCESS` if there was a closing bracket without an opening one."""
+    _outside: str = ""
+    """The same, without brackets in quoted strings."""
+    _quote: str = ""
+    """The quotation mark of an open string."""
+    _last: str = ""
 
     @property
     def closed(self) -> bool:
@@ -433,21 +436,14 @@ def _whole(pieces: Iterable[str]) -> str:
     return "".join(map(_pattern, pieces))
 
 
-def _matches(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
+def _read(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> tuple[bool, int]:
+    """Return whether all pieces match in order from `at` on, and the end of those that match.
+
+    If that is the end of the text, the text may go on with the rest of the pieces: `, li` is a prefix of `, limit=`.
+    """
     for piece in pieces:
         found = piece.match(text, at)
         if found is None:
-            return False
+            return False, at
         at = found.end()
-    return True
-
-
-def _begins(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
-    """Return whether the rest of `text` from `at` on is a prefix of text that the pieces match."""
-    for piece in pieces:
-        found = piece.match(text, at)
-        # Pieces are single characters, names or gaps. If the text ends inside a piece, as in `, li`, all earlier pieces have matched.
-        if found is None or found.end() == len(text):
-            return found is not None or at == len(text)
-        at = found.end()
-    return False
+    return True, at

@@ -133,3 +133,12 @@ def test_errors_say_what_was_wanted(node, wanted):
     found = read(Grammar(c.sequence(node_of(node), "."), {"word": c.literal("w")}), "!")
 
     assert [event.expected for event in found if isinstance(event, Malformed)] == [wanted]
+
+
+def test_a_stop_in_a_longer_one_decides_nothing_yet() -> None:
+    """Free text ends at the longer stop, even if a chunk ends inside it."""
+    grammar = Grammar(c.sequence(c.content(c.until("abc", "b")), c.rest()))
+
+    for chunks in (["xabc"], ["xab", "c"], [*"xabc"]):
+        assert [event.text for event in read(grammar, *chunks) if isinstance(event, ContentText)] == ["x"]
+    assert message(grammar, "xabd").content == "xa"

@@ -148,11 +148,16 @@ class Cursor:
 
     # Names and other words.
 
-    def declared(self, odd: OddNames, stops: Finder, ends: re.Pattern[str] | None = None) -> Steps[int]:
-        """Return the end of a declared name that isn't a plain word, or `NOT_HERE`. The name isn't consumed."""
+    def declared(
+        self, odd: OddNames, stops: Finder, ends: re.Pattern[str] | None = None, *, skips: int = 0
+    ) -> Steps[int]:
+        """Return the end of a declared name that isn't a plain word, or `NOT_HERE`. The name isn't consumed.
+
+        `skips` is the number of characters before the name.
+        """
         machine = self.machine
         while odd:
-            end = odd.end_at(machine.buffer, machine.at, stops, final=machine.final, ends=ends)
+            end = odd.end_at(machine.buffer, machine.at + skips, stops, final=machine.final, ends=ends)
             if end is not None:
                 return end
             yield
@@ -166,10 +171,13 @@ class Cursor:
         while True:
             machine.steps += 1
             ends = self._word_ends(stops) if declared == NOT_HERE else [declared]
-            if ends is not None and self._named(ends):
-                return
-            if ends is not None and not self._further(ends):
-                self.fail("the name of a tool" if machine.request.tools is None else ONE_OF_THE_TOOLS)
+            if ends is not None:
+                if self._named(ends):
+                    return
+                # The text after the name may still show that the name is meant.
+                short = bool(ends) and len(machine.buffer) - ends[0] < len("  ") and not machine.final
+                if machine.request.tools is None or not short:
+                    self.fail("the name of a tool" if machine.request.tools is None else ONE_OF_THE_TOOLS)
             yield
 
     def _named(self, ends: list[int]) -> bool:
@@ -200,12 +208,6 @@ class Cursor:
         request = self.machine.request
         known = not self.view.calls.sibling or request.tools is None or request.tool(name) is not None
         return known and name_call(self.machine, name)
-
-    def _further(self, ends: list[int]) -> bool:
-        """Return whether the text after the name at `ends` may show that the name is meant."""
-        machine = self.machine
-        open_end = bool(ends) and len(machine.buffer) - ends[0] < len("  ")
-        return machine.request.tools is not None and open_end and not machine.final
 
     def _word_ends(self, stops: Finder) -> list[int] | None:
         """Return the possible ends of the word at the current position, nearest first. Return None if more text is needed."""
@@ -281,7 +283,7 @@ class Cursor:
             end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
             if end < machine.at:
                 machine.reread += machine.at - end
-                self._return_to(machine.base + end)
+                machine.return_to(machine.base + end)
             machine.take(Role.ARGUMENT, end)
             machine.arguments(text)
             if status is not MORE or machine.final:
@@ -298,14 +300,3 @@ class Cursor:
         if machine.current.name and scanner.lost:
             machine.malformed(scanner.lost, "a JSON value")
         machine.scanner = None
-
-    def _return_to(self, position: int) -> None:
-        """Move back to `position`, which must be in the latest span."""
-        machine = self.machine
-        machine.recall(position)
-        machine.at = position - machine.base
-        roles, ends = machine.span_roles, machine.span_ends
-        if len(ends) > 1 and ends[-2] >= position:
-            del roles[-1], ends[-1]
-        else:
-            ends[-1] = position

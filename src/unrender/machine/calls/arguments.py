@@ -86,7 +86,7 @@ class ArgumentReader(Cursor):
         # Accept a JSON string too, because some formats encode the arguments twice: `"{\"city\": \"Rome\"}"`.
         if head not in ("{", '"'):
             self.fail("a JSON object")
-        yield from self.scan(LiteralScanner(style) if head == "{" else QuotedScanner(style))
+        yield from self.scan(LiteralScanner(style) if head == "{" else QuotedScanner(LiteralScanner(style)))
         machine.current.closed = True
 
     # Separate arguments.
@@ -246,7 +246,6 @@ class ArgumentReader(Cursor):
             call.key = machine.buffer[machine.at : declared]
             machine.take(Role.NAME, declared)
             return
-        start = machine.at
         # The name ends at the next stop, such as `>` in `<parameter=city>`.
         while True:
             machine.steps += 1
@@ -279,9 +278,7 @@ class ArgumentReader(Cursor):
         yield from self._to_value()
         if call.key in call.keys:
             yield from self._repeat()
-        call.keys.add(call.key)
-        machine.arguments(key_text(call))
-        call.count += 1
+        self.begin_value()
         if view.doubts is not None:
             call.value = machine.position
         quoted = machine.buffer.startswith(_QUOTES, machine.at)
@@ -311,6 +308,13 @@ class ArgumentReader(Cursor):
             machine.take(Role.MARKER, machine.at + len(CDATA_END))
         call.kind = ""
         return True
+
+    def begin_value(self) -> None:
+        """Add the name of the current argument to the arguments of the call."""
+        call = self.machine.current
+        call.keys.add(call.key)
+        self.machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
+        call.count += 1
 
     def _repeat(self) -> Steps[None]:
         """Report a duplicate argument, as in `<city>Rome</city><city>Oslo</city>`."""
@@ -389,25 +393,29 @@ class ArgumentReader(Cursor):
             suffix = suffix.among(() if literal else call.types.names, call.types.odd, tools)
             # A quotation mark may belong to a raw value or delimit it, as in `f(city="Rome")`. The text after the closing mark decides.
             if quoted and suffix.in_code:
-                return CodeValueScanner(self._types(call), suffix, any_name, patient=machine.rereads)
+                return CodeValueScanner(
+                    finder=suffix, types=self._types(call), following=any_name, patient=machine.rereads
+                )
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
+        forms = {form: character for character, form in codec.escapes}
         doubt = None
         if view.values is not None:
             ends = view.values.of(call.key, call.types.declared)
             doubt = ValueMarks(
                 ends,
                 call.types,
-                call.keys,
+                tuple(call.keys),
                 patient=machine.rereads,
                 repairs=machine.policy.repair != "none",
                 textual=self._may_be_text(call),
             )
         if view.tags and doubt:
-            return XmlScanner(view.tags, call.key, call.types, doubt)
+            types = call.types.types(call.key)
+            return XmlScanner(suffix, types, forms, doubt, style=view.tags, key=call.key, tree=call.types)
         match codec.strings:
             case Strings.RAW:
-                return RawScanner(suffix, self._types(call), codec.escapes, doubt, patient=machine.rereads)
+                return RawScanner(suffix, self._types(call), forms, doubt, patient=machine.rereads)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 odd = call.types.odd.names if view.style.in_code else ()
                 return LiteralScanner(replace(view.style, names=odd) if odd else view.style)
@@ -434,8 +442,3 @@ def key_of(text: str) -> str:
     """Return the argument name in `text`, without surrounding whitespace and quotation marks. Return "" if the name is invalid."""
     key = text.strip().strip("\"'")
     return "" if "\n" in key else key
-
-
-def key_text(call: CallState) -> str:
-    """Return the JSON text before the value of the current argument, including the key."""
-    return ("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": '

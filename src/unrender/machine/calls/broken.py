@@ -20,7 +20,6 @@ from unrender.machine.call_events import (
     complete_call,
     fail_call,
     fate,
-    name_call,
 )
 from unrender.machine.calls.envelope import ObjectReader
 from unrender.machine.calls.mending import mend
@@ -80,10 +79,10 @@ class BrokenReader(ObjectReader):
 
     def _end_broken(self, wanted: str, met: str, position: int) -> bool:
         """Consume a broken call, then repair it or fail. Return whether more text is needed."""
-        machine, view = self.machine, self.view
-        stops = view.broken_ends
-        search = stops.find if machine.final else stops.decided
-        at, mark = search(machine.buffer, machine.at) if stops.literals else (machine.at, "")
+        machine, view, stops = self.machine, self.view, self.view.broken_ends
+        at, mark = machine.at, ""
+        if stops.literals:
+            at, mark = stops.search(machine.buffer, at, final=machine.final)
         mendable = self.may_be_mended()
         # If calls have no end markers, the repair code finds the end of the call.
         if not mark and (machine.final or (mendable and not stops.literals)):
@@ -110,11 +109,11 @@ class BrokenReader(ObjectReader):
         if not call.committed and machine.frames:
             # Report where the exact reader failed.
             machine.searched += machine.position - call.start
-            self._cut_back(position)
+            machine.return_to(position)
             machine.call = None
             self.fail(wanted.partition(OR)[0])
         if fate(machine, call, False) == "content":
-            self._cut_back(position)
+            machine.return_to(position)
             self.refuse("invalid", wanted, met)
             return False
         fail_call(machine, "invalid", wanted, met, position)
@@ -159,13 +158,11 @@ class BrokenReader(ObjectReader):
             mark in rest for mark in self.view.argument_markers.of(found.call.missing)
         ):
             return False
-        self._cut_back(start)
+        machine.return_to(start)
         if machine.frames and machine.frames[-1].at == start:
-            machine.go_back(machine.frames[-1].start)
+            machine.frames[-1].start.restore(machine)
             commit(machine)
-        call = machine.call = CallState(start=start)
-        name_call(machine, found.call.name)
-        call.id, call.arguments = found.call.id, [found.arguments]
+        machine.call = found.call
         for event, _ in found.damage:
             machine.malformed(event.text, event.expected, at=event.position)
         for role, end in found.spans:
@@ -174,29 +171,16 @@ class BrokenReader(ObjectReader):
         machine.closed = len(self.view.closers) + len(self.view.section) * found.ends_run
         return True
 
-    def _cut_back(self, position: int) -> None:
-        """Move back to `position` and remove all spans after it. No event may have a position after `position`."""
-        machine = self.machine
-        machine.recall(position)
-        roles, ends = machine.span_roles, machine.span_ends
-        while ends and (ends[-2] if len(ends) > 1 else 0) >= position:
-            del roles[-1], ends[-1]
-        if ends and ends[-1] > position:
-            ends[-1] = position
-        machine.at, machine.scanner = position - machine.base, None
-
     def _end_refused(self) -> bool:
         """Consume the rest of a call whose text, including its markers, is content. Return whether more text is needed."""
         machine, view = self.machine, self.view
         stops = view.unclear_ends if machine.unclear else view.refused_ends
         buffer, mark = machine.buffer, ""
         if stops.literals:
-            search = stops.find if machine.final else stops.decided
-            at, mark = search(buffer, machine.at)
+            end, mark = stops.search(buffer, machine.at, final=machine.final)
             # Ignore backquotes if no fence is open.
             while mark == BACKQUOTES and not machine.fenced:
-                at, mark = search(buffer, at + len(mark))
-            end = at if mark or not machine.final else len(buffer)
+                end, mark = stops.search(buffer, end + len(mark), final=machine.final)
             closed = call_failed(machine) and (mark in self.view.closers or mark in self.view.section)
             machine.text(Role.CONTENT, end + len(mark) if closed else end)
             if not mark and not machine.final:

@@ -206,12 +206,8 @@ class _RunReader(TailReader):
             opened = bool(section) and before.endswith(section)
             if opened or frame.holds or frame.role is not Role.CONTENT or not begins_line(machine, frame):
                 self.fail("a call in the format's syntax")
-            frame.hub, frame.quotation, frame.holds, frame.whole = (
-                self.addresses.hub,
-                Quotation(any_text=True),
-                True,
-                True,
-            )
+            frame.hub, frame.quotation = self.addresses.hub, Quotation(any_text=True)
+            frame.holds = frame.whole = True
         self.begin_call().repaired = True
 
     def _part(self, i: int, part: Element) -> Steps[bool]:

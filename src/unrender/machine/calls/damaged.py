@@ -29,6 +29,7 @@ _TAG_END = re.compile(r"[\"']?\s*>")
 _PREFIX = re.compile(r"\w+[.:/]$")
 """Matches a prefix that some templates put before a name, such as `functions.` in `to=functions.now`."""
 _CLOSING_TAG = re.compile(r"</[^<>\s]{1,64}>")
+_WORD = re.compile(r"[\w.:-]*")
 TAG_WORD = re.compile(r"\W+\w+")
 LAST_LETTERS = re.compile(r"[^\s<>]{0,16}>?")
 """Matches the rest of a truncated or decorated end marker, after the marker's word."""
@@ -123,12 +124,7 @@ class DamagedReader(ObjectReader):
         for piece in marker.pieces:
             here = self.after_space(at)
             if self.text.startswith(piece, here):
-                at, found, sure = here + len(piece), True, sure or piece in single
-                again = self.after_space(at)
-                while piece in single and self.text.startswith(piece, again):
-                    self.note(again, again + len(piece), "the text after it")
-                    at = again + len(piece)
-                    again = self.after_space(at)
+                at, found, sure = self.after_repeats(piece, here + len(piece)), True, sure or piece in single
             elif found and (noise := end_of(_NOISE, self.text, at)) > at and self.text.startswith(piece, noise):
                 self.note(at, noise, repr(piece))
                 at = noise + len(piece)
@@ -146,6 +142,13 @@ class DamagedReader(ObjectReader):
         for here, piece in missing:
             self.note(here, here, repr(piece))
         return True
+
+    def after_repeats(self, piece: str, at: int) -> int:
+        """Return the position after repetitions of a marker that ends at `at`."""
+        while piece in self.view.single and self.text.startswith(piece, again := self.after_space(at)):
+            at = again + len(piece)
+            self.note(again, at, "the text after it")
+        return at
 
     def elements(self, elements: Elements, *, shown: bool) -> None:
         """Read markers and slots in order. `shown` is True if earlier text already indicates a call."""
@@ -188,8 +191,9 @@ class DamagedReader(ObjectReader):
                     return 1
         if self.found_marker(marker):
             return 1
-        ways = (self._skipped(elements, i), self._torn_opener(marker), self._noise(elements, i)) if shown else ()
-        return next(filter(None, ways), 0) or self.stop()
+        if not shown:
+            self.stop()
+        return self._skipped(elements, i) or self._torn_opener(marker) or self._noise(elements, i) or self.stop()
 
     def spelled(self, marker: Marker, after: str) -> re.Match[str] | None:
         """Match another spelling of the same tag, such as `<function name="` for `<function=`."""
@@ -203,16 +207,16 @@ class DamagedReader(ObjectReader):
         """Supply the missing elements before the next element that is present. Return the number of missing elements, or 0 on failure."""
         here = self.after_space(self.at)
         for j in range(i + 1, len(elements) + 1):
-            after = elements[j] if j < len(elements) else None
-            if after is None:  # Arguments without a start marker come next.
-                entries = bool(self.view.arguments.entry)
-                there = self.entry_at(here) if entries else self.text.startswith("{", here)
-            else:
-                first = after.pieces[:1] if isinstance(after, Marker) else ()
-                there = is_distinctive(literal_of(after).strip()) and self.text.startswith(first, here)
-            if there:
+            if self._starts(elements[j : j + 1], here):
                 return j - i if all(map(self._supply, elements[i:j])) else 0
         return 0
+
+    def _starts(self, elements: Elements, at: int) -> bool:
+        """Return whether the first element is at `at`. If there is none, arguments without a start marker come next."""
+        if not elements:
+            return self.entry_at(at) if self.view.arguments.entry else self.text.startswith("{", at)
+        first = elements[0].pieces[:1] if isinstance(elements[0], Marker) else ()
+        return is_distinctive(literal_of(elements[0]).strip()) and self.text.startswith(first, at)
 
     def _supply(self, element: Element) -> bool:
         """Record a missing element. Return False if the element's text can't be determined."""
@@ -240,25 +244,15 @@ class DamagedReader(ObjectReader):
 
         Returns 1 if the marker or the next element follows the punctuation, otherwise 0.
         """
-        marker = elements[i]
+        marker, after, end = elements[i], elements[i + 1 : i + 2], end_of(_NOISE, self.text, self.at)
         assert isinstance(marker, Marker)
-        end = end_of(_NOISE, self.text, self.at)
-        if end == self.at:
+        there = self.text.startswith(marker.pieces[0], end)
+        instead = bool(after or self.view.arguments.entry) and self._starts(after, end)
+        if end == self.at or not (there or instead):
             return 0
-        if self.text.startswith(marker.pieces[0], end):
-            self.note(self.at, end, repr(marker.core))
-            self.go(end)
-            return int(self.found_marker(marker, partly=False))
-        after = elements[i + 1] if i + 1 < len(elements) else None
-        there = False
-        if isinstance(after, Marker):
-            there = is_distinctive(after.core) and self.text.startswith(after.pieces[0], end)
-        elif after is None and self.view.arguments.entry:
-            there = self.entry_at(end)
-        if there:
-            self.note(self.at, end, repr(marker.core))
-            self.go(end)
-        return int(there)
+        self.note(self.at, end, repr(marker.core))
+        self.go(end)
+        return int(not there or self.found_marker(marker, partly=False))
 
     def _unopened(self, at: int) -> int:
         """Return the position of a declared key whose start marker is missing or wrong. Return -1 if there is no such key."""
@@ -326,11 +320,7 @@ class DamagedReader(ObjectReader):
     def _slot(self, slot: Slot, after: Elements) -> None:
         """Read the text of a slot, up to the next marker."""
         stop = next((part.pieces[0] for part in after if isinstance(part, Marker) and part), "")
-        end = (
-            self.text.find(stop, self.at, self.at + MAX_WORD)
-            if stop
-            else end_of(re.compile(r"[\w.:-]*"), self.text, self.at)
-        )
+        end = self.text.find(stop, self.at, self.at + MAX_WORD) if stop else end_of(_WORD, self.text, self.at)
         if end < 0 or (self.text[self.at : end].split("\n")[1:] and slot is not Slot.ANY):
             if not self._supply(slot):
                 self.stop()

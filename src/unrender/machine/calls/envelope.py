@@ -19,7 +19,6 @@ from unrender.machine.call_events import commit, name_meant, start_call, unoffer
 from unrender.machine.calls import ONE_OF_THE_TOOLS, Steps
 from unrender.machine.calls.arguments import ArgumentReader
 from unrender.machine.frames import CallState
-from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values import DONE, FAILED, MORE
@@ -97,12 +96,10 @@ class ObjectReader(ArgumentReader):
         """Read the fields of an object up to its end, and return the last key. Unless `path` is empty, the brace is consumed too."""
         machine, key = self.machine, ""
         while True:
-            while take_space(machine):
-                yield
+            yield from self.space()
             if not machine.buffer.startswith("}", machine.at):
                 key = yield from self._field(fields, path)
-                while take_space(machine):
-                    yield
+                yield from self.space()
             if machine.buffer.startswith("}", machine.at):
                 machine.take(Role.MARKER, machine.at + len(path[:1]))
                 return key
@@ -132,11 +129,9 @@ class ObjectReader(ArgumentReader):
             if not shown and not self._may_precede_name(fields, here):
                 self.lack("the tool's name")
             machine.take(Role.MARKER, end)
-        while take_space(machine):
-            yield
+        yield from self.space()
         self._punctuation(":")
-        while take_space(machine):
-            yield
+        yield from self.space()
         yield from self._value_of(fields, here, skips=skips)
         return key
 
@@ -146,24 +141,17 @@ class ObjectReader(ArgumentReader):
         If `declared` is True, the string may be a declared tool name without JSON escapes, as in `"say "hi""`.
         """
         machine = self.machine
-        odd = odd_names(machine.request._tool_names) if declared else None
-        while True:
+        while machine.at == len(machine.buffer) and not machine.final:
+            yield
+        if declared and machine.buffer.startswith('"', machine.at):
+            end = yield from self.declared(odd_names(machine.request._tool_names), _QUOTE, skips=1)
+            if end != NOT_HERE and machine.buffer.startswith('"', end):
+                return machine.buffer[machine.at + 1 : end], end + 1
+        while not (text := _STRING.match(machine.buffer, machine.at, machine.at + MAX_NAME)):
             machine.steps += 1
-            buffer, at = machine.buffer, machine.at
-            name = NOT_HERE
-            if odd and buffer.startswith('"', at):
-                found = odd.end_at(buffer, at + 1, _QUOTE, final=machine.final)
-                if found is None:
-                    yield
-                    continue
-                name = found + 1 if found != NOT_HERE and buffer.startswith('"', found) else NOT_HERE
-            if name != NOT_HERE:
-                return buffer[at + 1 : name - 1], name
-            text = _STRING.match(buffer, at, at + MAX_NAME)
-            if text:
-                return _unquote(text.group()), text.end()
             self._require_string(wanted)
             yield
+        return _unquote(text.group()), text.end()
 
     def _require_string(self, wanted: str) -> None:
         """Fail if the text can't become a short string."""
@@ -274,7 +262,7 @@ class ObjectReader(ArgumentReader):
             rest = machine.buffer[machine.at : machine.at + len(_NULLS[0])]
             if rest.startswith(("{", '"')):
                 machine.current.count = 1
-                scanner = LiteralScanner(style) if rest[0] == "{" else QuotedScanner(style)
+                scanner = LiteralScanner(style) if rest[0] == "{" else QuotedScanner(LiteralScanner(style))
                 yield from self.scan(scanner)
                 if not machine.current.name:
                     self.repeated = self.repeated or scanner.duplicate
@@ -374,5 +362,5 @@ def _object_in(value: str) -> str:
     if not value.startswith('"'):
         return value if value.startswith("{") else ""
     # The object may be encoded as a string, as in `"{\"a\": 1}"`.
-    _, found, status = QuotedScanner(LiteralStyle()).scan(value, 0, final=True)
+    _, found, status = QuotedScanner(LiteralScanner(LiteralStyle())).scan(value, 0, final=True)
     return found if status is DONE and value.strip('" \t\n\r') else ""

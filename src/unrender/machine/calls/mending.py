@@ -28,7 +28,6 @@ from unrender.format import Slot
 from unrender.limits import MAX_BLANK, MAX_LISTED, MAX_WORD
 from unrender.machine import CallIds, Malformed, numbered_id
 from unrender.machine.calls import Left, Steps
-from unrender.machine.calls.arguments import key_text
 from unrender.machine.calls.damaged import LAST_LETTERS, TAG_WORD, DamagedReader, behind_words
 from unrender.machine.frames import CallState, relabel
 from unrender.machine.interpreter import Machine
@@ -53,7 +52,6 @@ class Mended:
     """A damaged call that was read. Positions are those of the original text."""
 
     call: CallState
-    arguments: str
     damage: tuple[tuple[Malformed, Role], ...]
     """The differences from the format, with the roles of their text."""
     spans: tuple[tuple[Role, int], ...]
@@ -84,8 +82,7 @@ class _Mender(DamagedReader):
     def mended(self) -> Mended | None:
         """Return the call that was read. Return None if it isn't damaged, or if its arguments don't match the schema."""
         machine, call = self.machine, self.machine.current
-        arguments = "".join(call.arguments)
-        if not self.damage or not call.types.fit(arguments):
+        if not self.damage or not call.types.fit("".join(call.arguments)):
             return None
         # The words before the tool's name may be a value whose markers are missing.
         if self.worded and len(self.damage) > 1:
@@ -95,13 +92,12 @@ class _Mender(DamagedReader):
             if event.text:
                 relabel(roles, ends, event.position, event.position + len(event.text), role)
         call.id = self._id_text()
-        return Mended(call, arguments, tuple(self.damage), tuple(zip(roles, ends, strict=True)), self.ends_run)
+        return Mended(call, tuple(self.damage), tuple(zip(roles, ends, strict=True)), self.ends_run)
 
     def _id_text(self) -> str:
         calls = self.view.calls
-        if calls.id_parts is None or (
-            not calls.envelope and Slot.ID not in self.words and Slot.INDEX not in self.words
-        ):
+        known = calls.envelope or not self.words.keys().isdisjoint((Slot.ID, Slot.INDEX))
+        if calls.id_parts is None or not known:
             return self.words.get(Slot.ID, self.machine.current.id)
         parts = calls.function[slice(*calls.id_parts)]
         return "".join(part.text if isinstance(part, Marker) else self.words.get(part, "") for part in parts).strip()
@@ -162,7 +158,7 @@ class _Mender(DamagedReader):
             except Left:
                 if self.keys:
                     raise
-                machine.go_back(start)
+                start.restore(machine)
                 del self.damage[known:]
                 empty = bool(arguments.close) and self.text.startswith(arguments.close.core, self.after_space(self.at))
                 if not (empty or self._tagged() or self._boxed() or self.closer_at(self.at, foreign=False)):
@@ -218,10 +214,8 @@ class _Mender(DamagedReader):
 
     def _given(self, value: str) -> None:
         """Add the JSON text of the current argument's value."""
-        call = self.machine.current
-        self.machine.arguments(key_text(call) + value)
-        call.keys.add(call.key)
-        call.count += 1
+        self.begin_value()
+        self.machine.arguments(value)
 
     def _value_up_to(self, end: int, after: str) -> None:
         """Read the current argument's value exactly. The value ends at `end`, before the text `after`."""
@@ -266,12 +260,7 @@ class _Mender(DamagedReader):
         for found in re.compile("|".join(options)).finditer(text, start):
             at, end = found.span()
             if text.startswith(core, at):
-                end = at + len(core)
-                again = self.after_space(end)
-                while core in self.view.single and text.startswith(core, again):
-                    self.note(again, again + len(core), "the text after it")
-                    end = again + len(core)
-                    again = self.after_space(end)
+                end = self.after_repeats(core, at + len(core))
                 if self._follows(self.after_space(end)):
                     return at, end
             elif self._ends_open(at, core):
@@ -286,15 +275,10 @@ class _Mender(DamagedReader):
 
     def _ends_open(self, at: int, core: str) -> bool:
         """Return whether a value without an end marker ends at `at`, before the next argument or the end of the call."""
-        head = literal_of(self.view.arguments.entry[0]).strip()
-        if self.text.startswith(head, at):
-            return self._next_entry(at, core)
-        return self.text.startswith(self.view.last_ends, at) and not self._later(core, at) and self.closer_at(at)
-
-    def _next_entry(self, at: int, core: str) -> bool:
-        """Return whether the next argument starts at `at`, if the current value has no end marker."""
         entry, text = self.view.arguments.entry, self.text
         head = literal_of(entry[0]).strip()
+        if not text.startswith(head, at):
+            return text.startswith(self.view.last_ends, at) and not self._later(core, at) and self.closer_at(at)
         on_line = "\n" in self.view.arguments.closer.text + literal_of(entry[0])
         if on_line and text[max(at - MAX_BLANK, 0) : at].rstrip(" ")[-1:] != "\n":
             return False

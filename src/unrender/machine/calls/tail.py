@@ -60,6 +60,11 @@ class TailReader(BrokenReader):
 
     addresses: Addresses
 
+    @property
+    def due(self) -> tuple[str, ...]:
+        """The end markers of the call and of the run that weren't read yet."""
+        return (*self.view.closers, *self.view.section)[self.machine.closed :]
+
     def tail(self) -> Steps[None]:
         """Consume the end markers of a call and of a run of calls, up to the next call. Leave the run if no call follows."""
         while (more := self._after()) is not None:
@@ -106,8 +111,7 @@ class TailReader(BrokenReader):
         """Return whether a start marker ends the current call instead of starting another one. This is possible only if calls start and end
         with the same marker.
         """
-        awaited = (*self.view.closers, *self.view.section)[self.machine.closed :]
-        return not mark or mark in awaited or (mark == BACKQUOTES and self.machine.fenced)
+        return not mark or mark in self.due or (mark == BACKQUOTES and self.machine.fenced)
 
     def _excess(self, at: int, mark: str) -> bool:
         """Accept one extra bracket before a complete marker, as in `{"a": 1}}}</call>`. Otherwise, leave the run of calls."""
@@ -129,8 +133,7 @@ class TailReader(BrokenReader):
         At the end of the output, a partial end marker is accepted too. If none of these is found, leave the run of calls.
         """
         machine, view = self.machine, self.view
-        expected = (*view.closers, *view.section)[machine.closed :] if not mark else ()
-        due = expected[0] if expected else ""
+        due = "" if mark or not self.due else self.due[0]
         debris = self._debris_end(at, due)
         if debris is None:
             return True
@@ -152,9 +155,8 @@ class TailReader(BrokenReader):
         machine.take(Role.MALFORMED, at + len(text))
         if machine.call:
             machine.call.repaired = True
-        if debris > at:
-            return False
-        machine.closed = max(machine.closed, len(view.closers))
+        if debris <= at:
+            machine.closed = max(machine.closed, len(view.closers))
         return False
 
     def _debris_end(self, at: int, due: str) -> int | None:
@@ -217,8 +219,7 @@ class TailReader(BrokenReader):
     def _give_up(self, at: int) -> bool:
         """End a call whose arguments may be incomplete, because more arguments follow at `at`."""
         machine = self.machine
-        due = (*self.view.closers, *self.view.section)[machine.closed :]
-        wanted = repr(due[0]) if due else "the end of the call"
+        wanted = repr(self.due[0]) if self.due else "the end of the call"
         if machine.frames and machine.frames[-1].whole:
             self.fail(wanted)
         self.refuse("invalid", wanted, machine.buffer[at : at + 1])
@@ -329,10 +330,9 @@ class TailReader(BrokenReader):
 
     def _end_alone(self, *, limited: bool) -> None:
         """Report calls in another format's syntax that are the whole answer. Damaged calls are text."""
-        machine, view, call = self.machine, self.view, self.machine.call
-        frame, ends = machine.frames[-1], len(view.closers) + len(view.section)
+        machine, frame, call = self.machine, self.machine.frames[-1], self.machine.call
         damaged = any(isinstance(event, Malformed) for event in machine.events[frame.start.events - machine.released :])
-        damaged = damaged or limited or machine.fenced or machine.closed < ends
+        damaged = damaged or limited or machine.fenced or bool(self.due)
         if damaged or (call and not self._fits(call)):
             self.fail(_OWN)
         machine.malformed("", _OWN, at=max(frame.at, 0))
@@ -342,11 +342,11 @@ class TailReader(BrokenReader):
         machine, view = self.machine, self.view
         torn = self._torn(at)
         ended = torn or limited or at >= len(machine.buffer)
-        expected = (*view.closers, *view.section)
-        if limited and machine.closed >= len(expected):
+        due = self.due
+        if limited and not due:
             fail_call(machine, "truncated", "the end of the call", "")
-        if machine.closed < len(expected):
-            wanted = repr(expected[machine.closed])
+        if due:
+            wanted = repr(due[0])
             cut_off = ended and machine.call and self._was_cut_off()
             # A bare call such as `{"name": …}` must be complete, so it's text if its end is missing.
             if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
@@ -360,8 +360,8 @@ class TailReader(BrokenReader):
                 fail_call(machine, "truncated" if cut_off else "invalid", wanted, "" if cut_off else machine.buffer[at])
                 machine.closed = ABANDONED
             # If an end marker also ends the turn, engines strip it from the end of the output, so don't report it as missing.
-            elif not ended or expected[machine.closed] not in view.stripped:
-                self._missing(expected[machine.closed])
+            elif not ended or due[0] not in view.stripped:
+                self._missing(due[0])
         self._complete()
         if not call_failed(machine):  # After a call that became text, whitespace is text too.
             # If text follows, consume only the format's layout, because further line breaks belong to the text.
