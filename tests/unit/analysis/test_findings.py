@@ -182,7 +182,7 @@ def test_two_calls_count_where_they_may_be():
 def test_a_declared_format_is_added_to_a_derived_one(
     why: str, derived: dict[str, Any], declared: dict[str, Any], merged: dict[str, Any]
 ) -> None:
-    """A declared format completes a derived one without changing it. Another call syntax is tolerated."""
+    """A derived part is kept, and a missing one is filled. Another call syntax is tolerated."""
     own, ours, both = (Format.from_dict({"version": 2, **data}) for data in (derived, declared, merged))
 
     assert with_declared(own, Declared(name="ours", why="for a test", format=ours)) == both
