@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import AfterValidator, Field
 
 import unrender
-from unrender.gateway.failure import Failure, FailureKind
+from unrender.gateway.failure import Failure
 from unrender.gateway.schema import JsonObject, texts, wrong_field
 from unrender.gateway.surfaces import (
     Api,
@@ -277,21 +277,10 @@ class ChatSurface(Surface):
         return plain | {"type": "custom", "custom": custom}
 
 
-_TYPES = {
-    FailureKind.UNAUTHENTICATED: "authentication_error",
-    FailureKind.FORBIDDEN: "permission_error",
-    FailureKind.BUSY: "overloaded_error",
-    FailureKind.LIMITED: "rate_limit_error",
-    FailureKind.ENGINE: "engine_error",
-    FailureKind.TIMEOUT: "timeout_error",
-    FailureKind.INTERNAL: "server_error",
-}
-
-
 def refusal(failure: Failure) -> dict[str, Any]:
     """Return a failure in the format of OpenAI's errors."""
-    kind = _TYPES.get(failure.kind, "invalid_request_error")
-    return {"error": {"message": failure.message, "type": kind, "param": failure.param, "code": failure.code}}
+    told = {"message": failure.message, "type": failure.kind.openai, "param": failure.param, "code": failure.code}
+    return {"error": told}
 
 
 def frame(chunk: Mapping[str, Any]) -> bytes:

@@ -349,24 +349,10 @@ def _values(arguments: str) -> Any:
         return {}
 
 
-_TYPES = {
-    FailureKind.UNAUTHENTICATED: "authentication_error",
-    FailureKind.FORBIDDEN: "permission_error",
-    FailureKind.NOT_FOUND: "not_found_error",
-    FailureKind.TOO_LARGE: "request_too_large",
-    FailureKind.BUSY: "overloaded_error",
-    FailureKind.LIMITED: "rate_limit_error",
-    FailureKind.ENGINE: "api_error",
-    FailureKind.TIMEOUT: "timeout_error",
-    FailureKind.INTERNAL: "api_error",
-}
-
-
 def refusal(failure: Failure) -> dict[str, Any]:
     """Return a failure in the format of Anthropic's errors."""
-    kind = _TYPES.get(failure.kind, "invalid_request_error")
     details = {"details": {"error_code": _UNTHREADED}} if failure.code == _UNTHREADED else {}
-    return {"type": "error", "error": {"type": kind, "message": failure.message, **details}}
+    return {"type": "error", "error": {"type": failure.kind.anthropic, "message": failure.message, **details}}
 
 
 MESSAGES = Api("messages", read, MessagesSurface, refusal, "msg_", {FailureKind.BUSY: 529}, counts=True)
