@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
@@ -12,8 +13,6 @@ from unrender.gateway.backends.connection import (
     Connection,
     EngineObject,
     HttpEngine,
-    LineReader,
-    event_data,
     list_in,
     score,
     scored_items,
@@ -37,18 +36,18 @@ _SAMPLED = (
 
 
 class Completions(HttpEngine):
-    """An engine that completes text. `model` is the model's name on the engine; "" selects the engine's first model."""
+    """An engine that completes text."""
 
     path = "/v1/completions"
-    health = "/v1/models"
+    health = sign = "/v1/models"
+    usage_follows = True
     sampling = _COMMON
     """Sampling parameters that have an effect."""
     fixed: ClassVar[Mapping[str, Any]] = {}
     """Fields of every request."""
 
     def __init__(self, connection: Connection, *, model: str = "") -> None:
-        super().__init__(connection)
-        self._model = model
+        super().__init__(connection, model=model)
         self._context: int | None = None
         """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
 
@@ -57,13 +56,8 @@ class Completions(HttpEngine):
         """Features of every engine with this API."""
         return EngineCapabilities(logprobs=True, sampling=self.sampling)
 
-    def _reader(self, job: Job) -> LineReader:
-        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
-            # The usage follows the piece with the finish reason, so the stream ends only with `[DONE]`.
-            data = event_data(line, self._where)
-            return ([], True) if data is None else (self._pieces(data, job.logprobs), False)
-
-        return read
+    def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
+        return partial(self._pieces, top=job.logprobs)
 
     async def _body(self, job: Job) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -159,7 +153,7 @@ class Completions(HttpEngine):
 class VLLM(Completions):
     """A vLLM server. The engine accepts structural tags and, since vLLM 0.33, token ids and images."""
 
-    health = "/health"
+    health, sign = "/health", "/version"
     sampling = _COMMON | _MORE
     fixed: ClassVar[Mapping[str, Any]] = {
         "add_special_tokens": False,  # the template has already added BOS
@@ -262,13 +256,9 @@ class VLLM(Completions):
         ids = (await self._query(_TOKENIZE, {"model": name, **request})).get("tokens")
         return (await self._query("/detokenize", {"model": name, "tokens": ids})).text("prompt") or None
 
-    async def _tokenized(self, text: str) -> EngineObject:
+    async def _tokenized(self, text: str, *, start: bool = False) -> EngineObject:  # noqa: ARG002 - it adds no BOS
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
         return await self._query(_TOKENIZE, body)
-
-    async def _tokens_of(self, text: str) -> list[int]:
-        """Return the ids of a text. Raises `EngineError` for an invalid response."""
-        return (await self._tokenized(text)).given_ids("tokens")
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ they are complete.
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from unrender.gateway.backends.connection import (
     Connection,
     EngineObject,
     HttpEngine,
-    LineReader,
-    event_data,
     list_in,
     parsed,
     scored_items,
@@ -62,13 +60,14 @@ class LlamaServer(HttpEngine):
     """Client for a llama-server. `process` keeps a server in this process alive."""
 
     path = "/completion"
+    sign = "/props"
 
-    def __init__(self, connection: Connection, *, process: Any = None) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: Connection, *, model: str = "", process: Any = None) -> None:
+        super().__init__(connection, model=model)
         self._process = process
         self._bos: str | None = None
         """BOS token that the engine adds to every prompt; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of, start=self._start_of, strips_stop=True)
+        self._prompt_ids = PromptIds(self._tokens_of, strips_stop=True)
 
     @property
     def capabilities(self) -> EngineCapabilities:
@@ -112,12 +111,8 @@ class LlamaServer(HttpEngine):
         """Return the context size of one slot."""
         return (await self._query("/props")).number("default_generation_settings", "n_ctx") or None
 
-    def _reader(self, job: Job) -> LineReader:
-        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
-            data = event_data(line, self._where)
-            return ([self._piece(data, job.logprobs)], bool(data.get("stop"))) if data else ([], False)
-
-        return read
+    def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
+        return lambda data: [self._piece(data, job.logprobs)]
 
     def _piece(self, data: EngineObject, top: int | None) -> OutputPiece:
         text = data.text("content")
@@ -150,14 +145,9 @@ class LlamaServer(HttpEngine):
         """Return the engine's token count."""
         return len(await self._tokens_of(text))
 
-    async def _tokens_of(self, text: str) -> list[int]:
-        """Return the ids of a text. Raises `EngineError` for an invalid response."""
-        return (await self._query("/tokenize", {"content": text, "add_special": False})).given_ids("tokens")
-
-    async def _start_of(self, prompt: str) -> list[int]:
-        """Return the ids of the start of a prompt, with the BOS token that the engine adds."""
-        body = {"content": await self._prompt(prompt), "add_special": True}
-        return (await self._query("/tokenize", body)).given_ids("tokens")
+    async def _tokenized(self, text: str, *, start: bool = False) -> EngineObject:
+        content = await self._prompt(text) if start else text
+        return await self._query("/tokenize", {"content": content, "add_special": start})
 
     async def _body(self, job: Job) -> dict[str, Any]:
         job = await self._prompt_ids.guarded(job)
@@ -229,32 +219,21 @@ def llama_cpp() -> Any:
 
 
 class Ollama(HttpEngine):
-    """Client for an Ollama server. `model` is the model's name on that server."""
+    """Client for an Ollama server."""
 
     path = "/api/generate"
-    health = "/api/version"
-
-    def __init__(self, connection: Connection, *, model: str) -> None:
-        super().__init__(connection)
-        self._model = model
+    health = sign = "/api/version"
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """Features of Ollama, without grammars."""
         return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
-    def _reader(self, _: Job) -> LineReader:
-        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
-            if not line.strip():
-                return [], False
-            data = EngineObject(parsed(line, self._where), self._where)
-            text = data.text("response")
-            if not data.get("done"):
-                return [OutputPiece(text)], False
-            usage = Usage(prompt_tokens=data.number("prompt_eval_count"), completion_tokens=data.number("eval_count"))
-            return [OutputPiece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)], True
+    def _event(self, line: bytes) -> EngineObject:
+        return EngineObject(parsed(line, self._where) if line.strip() else {}, self._where)
 
-        return read
+    def _reader(self, _: Job) -> Callable[[EngineObject], list[OutputPiece]]:
+        return lambda data: [_ollama_piece(data)]
 
     async def _body(self, job: Job) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -265,3 +244,11 @@ class Ollama(HttpEngine):
         if job.seed is not None:
             options["seed"] = job.seed
         return {"model": self._model, "prompt": job.turn.prompt, "raw": True, "stream": True, "options": options}
+
+
+def _ollama_piece(data: EngineObject) -> OutputPiece:
+    text = data.text("response")
+    if not data.get("done"):
+        return OutputPiece(text)
+    usage = Usage(prompt_tokens=data.number("prompt_eval_count"), completion_tokens=data.number("eval_count"))
+    return OutputPiece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)

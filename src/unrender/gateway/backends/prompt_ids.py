@@ -28,22 +28,20 @@ _SIZE = 4
 
 
 class PromptIds:
-    """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS.
+    """Token ids of the prompts of one engine.
 
-    `start` returns the ids of the start of a prompt, with the BOS that the engine adds to prompts; by default, none is added.
+    `tokenize` returns the ids of a text; with `start`, those of the start of a prompt, with the BOS that the engine adds, if any.
     `strips_stop` is True for an engine that removes the stop string from the text, but not from the ids.
     """
 
     def __init__(
         self,
-        tokenize: Callable[[str], Awaitable[list[int]]],
+        tokenize: Callable[..., Awaitable[list[int]]],
         *,
-        start: Callable[[str], Awaitable[list[int]]] | None = None,
         most: int = MAX_FILE // _SIZE,
         strips_stop: bool = False,
     ) -> None:
         self._tokenize = tokenize
-        self._start = start or tokenize
         self._strips_stop = strips_stop
         self._most = most
         self._count = 0
@@ -100,7 +98,7 @@ class PromptIds:
         # If none of the markers is a single token, messages can't contain special tokens.
         anchor = await self._anchor(turn) if len(parts) > 1 else None
         if anchor is None:
-            return await self._start(turn.prompt)
+            return await self._tokenize(turn.prompt, start=True)
         ids = await self._joined(anchor, parts)
         if ids is None:
             raise EngineError(f"the engine's tokenizer doesn't always encode {anchor[0]!r} as one token")
@@ -143,7 +141,7 @@ class PromptIds:
         Returns None if the anchor isn't always a token.
         """
         text, token = anchor
-        ids = await (self._start if parts[0] else self._tokenize)(text.join(parts))
+        ids = await self._tokenize(text.join(parts), start=bool(parts[0]))
         if parts[0] == "" and parts[2:] == []:
             return ids[1:] if ids[:1] == [token] else None
         # The parts may contain the anchor, too: the template's own text does.

@@ -27,7 +27,7 @@ def encoded(text: str) -> list[int]:
     return character_ids(text, SPECIAL)
 
 
-async def tokenize(text: str) -> list[int]:
+async def tokenize(text: str, *, start: bool = False) -> list[int]:
     return encoded(text)
 
 
