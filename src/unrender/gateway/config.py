@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -36,7 +36,7 @@ from unrender.gateway.answers.model import ANY_MODEL, Model
 from unrender.gateway.answers.turns import CallDelivery, Constrain, Extend, MarkerTreatment, TurnFactory
 from unrender.gateway.backends import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import VLLM, Completions
-from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.connection import Connection, HttpEngine
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.failure import Failure, invalid
@@ -157,11 +157,24 @@ class _Sampled(_Model):
         return sampler_template()
 
 
+ENGINES: Mapping[str, type[HttpEngine]] = {
+    "llama-server": LlamaServer,
+    "sglang": SGLang,
+    "ollama": Ollama,
+    "vllm": VLLM,
+    "openai": Completions,
+}
+"""Clients for engines at a URL, by kind. Most engines have the last one's API, and some have Ollama's."""
+
+
 class _Remote(_Model, _Secret):
     """An engine at a URL."""
 
     url: str = ""
     idle_timeout: Seconds = 300.0
+
+    def engine(self, where: str) -> Backend:
+        return ENGINES[self.backend](self.connection(where))
 
     def connection(self, where: str) -> Connection:
         """Return a new connection to the engine."""
@@ -187,39 +200,21 @@ def _meant(url: str) -> str:
 
 
 class _LlamaServer(_Remote):
-    def engine(self, where: str) -> LlamaServer:
-        return LlamaServer(self.connection(where))
-
     def own_template(self) -> ChatTemplate:
         # A connection belongs to one event loop, so this connection can't be used to generate answers.
-        return ChatTemplate(asyncio.run(_fetched(self.engine(""))))
+        return ChatTemplate(asyncio.run(_fetched(LlamaServer(self.connection("")))))
 
 
-class _Sglang(_Remote):
-    def engine(self, where: str) -> Backend:
-        return SGLang(self.connection(where))
-
-
-class _OpenAI(_Remote):
+class _Hub(_Remote):
     """An engine that may serve several models."""
 
     engine_model: str = ""
-    kind: ClassVar[type[Completions]] = Completions
 
-    def engine(self, where: str) -> Backend:
-        return self.kind(self.connection(where), model=self.engine_model)
-
-
-class _Vllm(_OpenAI):
-    kind = VLLM
-
-
-class _Ollama(_OpenAI):
     def engine(self, where: str) -> Backend:
         connection = self.connection(where)
-        if not self.engine_model:
+        if self.backend == "ollama" and not self.engine_model:
             raise wrong_field(f"{where}.engine_model", "the model's name at the engine", None)
-        return Ollama(connection, model=self.engine_model)
+        return ENGINES[self.backend](connection, model=self.engine_model)
 
 
 class _Gguf(_Model):
@@ -249,11 +244,12 @@ BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
     "gguf": _Gguf,
-    "vllm": _Vllm,
-    "sglang": _Sglang,
-    "openai": _OpenAI,
-    "ollama": _Ollama,
+    "vllm": _Hub,
+    "sglang": _Remote,
+    "openai": _Hub,
+    "ollama": _Hub,
 }
+"""Settings of the models of each backend."""
 _MEANT: Mapping[str, str] = {
     "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
     "base_url": "`url`",
