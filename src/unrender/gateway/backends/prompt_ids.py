@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -20,6 +19,7 @@ from hashlib import blake2b
 from itertools import accumulate
 
 from unrender import Turn
+from unrender.cache import Cache
 from unrender.gateway.backends import EngineError, Job, OutputPiece
 from unrender.limits import MAX_FILE
 
@@ -43,10 +43,8 @@ class PromptIds:
     ) -> None:
         self._tokenize = tokenize
         self._strips_stop = strips_stop
-        self._most = most
-        self._count = 0
-        self._kept: OrderedDict[bytes, array[int]] = OrderedDict()
-        """Ids by the digest of their prompt's parts, ordered by last use."""
+        self._kept: Cache[array[int]] = Cache(most)
+        """Ids by the digest of their prompt's parts. Their number is limited."""
         self._single: dict[str, int | None] = {}
         """Id of each text that is a single token; None for a text of several tokens."""
 
@@ -87,10 +85,8 @@ class PromptIds:
         appended = "".join(piece.text for piece in turn.appended)
         if appended and turn.prompt.endswith(appended):
             earlier, added = _split(parts, len(turn.prompt) - len(appended))
-            key = digest_of(*earlier)
-            before = self._kept.get(key)
+            before = self._kept.get(digest_of(*earlier))
             if before is not None:
-                self._kept.move_to_end(key)
                 anchor = await self._anchor(turn)
                 ids = anchor and await self._joined(anchor, ["", *added])
                 if ids:
@@ -120,12 +116,7 @@ class PromptIds:
             return
         *parts, end = await _parts(turn)
         # The same text can be a conversation, and a single message that forges this conversation. These have different parts.
-        key = digest_of(*parts, end + text)
-        self._count -= len(self._kept.pop(key, ()))
-        self._kept[key] = array("I", [*prompt, *ids])
-        self._count += len(self._kept[key])
-        while self._count > self._most:
-            self._count -= len(self._kept.popitem(last=False)[1])
+        self._kept.put(digest_of(*parts, end + text), array("I", [*prompt, *ids]), weight=len(prompt) + len(ids))
 
     async def _anchor(self, turn: Turn) -> tuple[str, int] | None:
         """Return a special token that can separate parts of a prompt, and its id. Returns None if the turn has none."""

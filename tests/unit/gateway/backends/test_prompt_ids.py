@@ -190,18 +190,19 @@ def test_tokens_that_are_none_are_an_error(tokens):
 
 
 def test_ids_are_kept_within_their_bound():
-    """The least recently used ids are dropped first."""
+    """The oldest ids are dropped first."""
     text = "Fine."
     following = TURN.next(text, [{"role": "user", "content": "And?"}])
 
     async def act(most):
         ids = PromptIds(tokenize, most=most)
         await ids.keep(TURN, [7], text, [8])
-        await ids.keep(replace(TURN, prompt="other"), [1], text, [2])
+        for at in range(4):
+            await ids.keep(replace(TURN, prompt=f"other {at}"), [1], text, [2])
         return (await ids.of(following))[:2]
 
-    assert asyncio.run(act(4)) == [7, 8]
-    assert asyncio.run(act(3)) == encoded(following.prompt)[:2]
+    assert asyncio.run(act(10)) == [7, 8]
+    assert asyncio.run(act(9)) == encoded(following.prompt)[:2]
 
 
 @pytest.mark.parametrize(("stop", "last", "kept"), [("END.", 9, False), ("END.", SPECIAL[STOP], True), (STOP, 9, True)])
