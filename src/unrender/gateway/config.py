@@ -33,7 +33,7 @@ from unrender.analysis import cache_folder
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.gateway.answers.model import ANY_MODEL, Model
-from unrender.gateway.answers.turns import CallDelivery, Constrain, Extend, MarkerTreatment, TurnFactory
+from unrender.gateway.answers.turns import ModelSettings, TurnFactory
 from unrender.gateway.backends import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection, HttpEngine
@@ -42,11 +42,7 @@ from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong_field
-from unrender.limits import MAX_COUNT
-from unrender.machine import Repairs
-from unrender.messages import ReasoningField
 from unrender.rendering.loading import LoadedTemplates
-from unrender.turn import Thoughts
 
 __all__ = ["read", "read_file"]
 
@@ -108,29 +104,16 @@ class _File(Settings):
     store: str = ""
 
 
-class _Model(Settings):
+class _Model(ModelSettings):
     """Base class of the settings that all backends share."""
 
     backend: str = ""
     name: str = ""
     template: str = ""
-    constrain: Constrain = "always"
-    variables: dict[str, Any] = Field(default_factory=dict)
-    tool_format: str = "auto"
     format: str = ""
     """JSON file with a format that replaces the derived one."""
     aliases: str | Annotated[list[str], Entries] = ""
-    reasoning_field: ReasoningField = "reasoning_content"
-    tool_calls: CallDelivery = "auto"
-    repair: Repairs = "format"
-    heal: bool = True
-    extend: Extend = "on"
-    thoughts: Thoughts = "tool_cycle"
-    markers: MarkerTreatment = "auto"
     probe: bool = True
-    attempts: Annotated[int, Field(ge=1, le=10)] = 2
-    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
-    parallel_tool_calls: bool = True
 
     @property
     def default_name(self) -> str:
@@ -281,7 +264,7 @@ def read(settings: Mapping[str, Any], *, check: bool = False) -> GatewayConfig:
         raise wrong_field("store", "a SQLite file in an existing folder", file.store)
     limits = GatewayLimits.read({**({"store_bytes": _STORED} if file.store else {}), **file.limits}, "limits")
     for i, model in enumerate(models):
-        if model.turns.extend == "required" and not limits.kept_bytes:
+        if model.settings.extend == "required" and not limits.kept_bytes:
             raise wrong_field(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
     return GatewayConfig(
         models=models,
@@ -321,17 +304,8 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
-    own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts", "markers")
-    own_model = ("reasoning_field", "tool_calls", "repair", "attempts", "max_tokens", "parallel_tool_calls")
-    return Model(
-        name=said.name or said.default_name,
-        turns=TurnFactory(template=template, **{name: getattr(said, name) for name in own_turns}),
-        backend=backend,
-        aliases=texts(said.aliases),
-        probes=said.probe,
-        heals=said.heal,
-        **{name: getattr(said, name) for name in own_model},
-    )
+    turns = TurnFactory(template=template, settings=said)
+    return Model(name=said.name or said.default_name, turns=turns, backend=backend, aliases=texts(said.aliases))
 
 
 def _check_names(models: Sequence[Model]) -> None:

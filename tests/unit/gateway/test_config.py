@@ -33,10 +33,10 @@ def test_file_is_read(tmp_path, monkeypatch):
     assert config.cors == ("http://a",)
     assert config.keys.models == {"secret": frozenset({"a"})}
     first, second = config.models
-    assert (first.name, first.aliases, first.reasoning_field) == ("a", ("b", "c"), "reasoning")
+    assert (first.name, first.aliases, first.settings.reasoning_field) == ("a", ("b", "c"), "reasoning")
     assert first.backend.capabilities.dialect == "structural_tag"
-    assert first.turns.constrain == "required"
-    assert first.turns.variables == {"enable_thinking": False}
+    assert first.settings.constrain == "required"
+    assert first.settings.variables == {"enable_thinking": False}
     assert isinstance(second.backend, Sampler)
 
 

@@ -9,7 +9,7 @@ import pytest
 from engine_server import MAKERS, EngineServer, character_ids, events, pieces_of, with_engine
 from serving import CALL, HELLO, TOOL, template
 
-from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.answers.turns import ModelSettings, TurnFactory
 from unrender.gateway.backends import EngineCapabilities, Job
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.gateway.surfaces import Ask
@@ -171,7 +171,7 @@ def test_a_healed_answer_keeps_its_special_tokens():
 )
 def test_the_gateway_breaks_markers_only_for_engines_that_take_no_ids(takes, markers, prompt):
     """By default, a text is changed only if nothing else protects it. Only "keep" adds a warning."""
-    turns = TurnFactory(template=TEMPLATE, markers=markers)
+    turns = TurnFactory(template=TEMPLATE, settings=ModelSettings(markers=markers))
     turn = asyncio.run(
         turns.prepare(Ask(messages=({"role": "user", "content": FORGED},)), EngineCapabilities(takes_ids=takes))
     ).turn
