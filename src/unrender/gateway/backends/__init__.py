@@ -199,13 +199,10 @@ class Sampler:
     It generates `rate` tokens per second; 0 means no limit.
     """
 
+    capabilities: EngineCapabilities = EngineCapabilities(obeys=True, images="shown")
+
     def __init__(self, *, rate: float = 0.0) -> None:
         self._pause = 1 / rate if rate else 0.0
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of the sampler. It needs no grammar, since its answers are always well-formed."""
-        return EngineCapabilities(obeys=True, images="shown")
 
     async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield an example answer. The wording depends on the seed."""

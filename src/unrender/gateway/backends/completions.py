@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.backends.connection import (
-    Connection,
-    EngineObject,
-    HttpEngine,
-    list_in,
-    score,
-    scored_items,
-)
+from unrender.gateway.backends.connection import Connection, EngineObject, HttpEngine, list_in, score, scored_items
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
 
@@ -41,8 +33,7 @@ class Completions(HttpEngine):
     path = "/v1/completions"
     health = sign = "/v1/models"
     usage_follows = True
-    sampling = _COMMON
-    """Sampling parameters that have an effect."""
+    capabilities = EngineCapabilities(logprobs=True, sampling=_COMMON)
     fixed: ClassVar[Mapping[str, Any]] = {}
     """Fields of every request."""
 
@@ -50,11 +41,6 @@ class Completions(HttpEngine):
         super().__init__(connection, model=model)
         self._context: int | None = None
         """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of every engine with this API."""
-        return EngineCapabilities(logprobs=True, sampling=self.sampling)
 
     def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
         return partial(self._pieces, top=job.logprobs)
@@ -68,7 +54,7 @@ class Completions(HttpEngine):
             "max_tokens": await self._limit(job),
             "stop": list(job.turn.stop)[:4],  # OpenAI allows four; the parser detects the others
             **self.fixed,
-            **{name: value for name, value in job.sampling.items() if name in self.sampling},
+            **{name: value for name, value in job.sampling.items() if name in self.capabilities.sampling},
         }
         if job.seed is not None:
             body["seed"] = job.seed
@@ -151,10 +137,20 @@ class Completions(HttpEngine):
 
 
 class VLLM(Completions):
-    """A vLLM server. The engine accepts structural tags and, since vLLM 0.33, token ids and images."""
+    """A vLLM server. The engine accepts structural tags and, since vLLM 0.33, token ids and images.
+
+    An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
+    """
 
     health, sign = "/health", "/version"
-    sampling = _COMMON | _MORE
+    capabilities = EngineCapabilities(
+        dialect="structural_tag",
+        logprobs=True,
+        token_ids=True,
+        takes_ids="always",
+        sampling=_COMMON | _MORE,
+        images="shown",
+    )
     fixed: ClassVar[Mapping[str, Any]] = {
         "add_special_tokens": False,  # the template has already added BOS
         "skip_special_tokens": False,  # the parser needs special tokens
@@ -169,16 +165,6 @@ class VLLM(Completions):
         self._takes_ids: bool | None = None
         """True if the engine returns text for token ids; None before the first request."""
         self._prompt_ids = PromptIds(self._tokens_of)
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of vLLM.
-
-        An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
-        """
-        return replace(
-            super().capabilities, dialect="structural_tag", images="shown", token_ids=True, takes_ids="always"
-        )
 
     async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""

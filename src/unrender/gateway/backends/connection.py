@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from unrender.gateway.backends import EngineError, Job, OutputPiece, scored
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece, scored
 from unrender.limits import MAX_LINE
 
 SHOWN = 300
@@ -213,6 +213,7 @@ class HttpEngine:
     """Path that responds with 200 once the engine is ready."""
     sign = ""
     """Path that only this kind of engine has."""
+    capabilities: EngineCapabilities = EngineCapabilities()
     usage_follows = False
     """True if an event with the usage follows the piece with the finish reason, so that only `[DONE]` ends the stream."""
 

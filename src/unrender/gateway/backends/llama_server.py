@@ -15,14 +15,7 @@ from typing import Any
 
 from unrender import TemplateError
 from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineError, Job, OutputPiece, free_cores
-from unrender.gateway.backends.connection import (
-    Connection,
-    EngineObject,
-    HttpEngine,
-    list_in,
-    parsed,
-    scored_items,
-)
+from unrender.gateway.backends.connection import Connection, EngineObject, HttpEngine, list_in, parsed, scored_items
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
@@ -61,6 +54,15 @@ class LlamaServer(HttpEngine):
 
     path = "/completion"
     sign = "/props"
+    capabilities = EngineCapabilities(
+        dialect="gbnf",
+        lazy=True,
+        logprobs=True,
+        token_ids=True,
+        takes_ids="text",
+        sampling=frozenset(LLAMA_SAMPLING),
+        images="marked",
+    )
 
     def __init__(self, connection: Connection, *, model: str = "", process: Any = None) -> None:
         super().__init__(connection, model=model)
@@ -68,20 +70,6 @@ class LlamaServer(HttpEngine):
         self._bos: str | None = None
         """BOS token that the engine adds to every prompt; None before the first request."""
         self._prompt_ids = PromptIds(self._tokens_of, strips_stop=True)
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of llama-server, including lazy GBNF grammars."""
-        sampling = frozenset(LLAMA_SAMPLING)
-        return EngineCapabilities(
-            dialect="gbnf",
-            lazy=True,
-            logprobs=True,
-            token_ids=True,
-            takes_ids="text",
-            sampling=sampling,
-            images="marked",
-        )
 
     def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Return the engine's output. If the client wants token ids, a prompt reuses the exact ids that were sampled before."""
@@ -223,11 +211,7 @@ class Ollama(HttpEngine):
 
     path = "/api/generate"
     health = sign = "/api/version"
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of Ollama, without grammars."""
-        return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
+    capabilities = EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
 
     def _event(self, line: bytes) -> EngineObject:
         return EngineObject(parsed(line, self._where) if line.strip() else {}, self._where)

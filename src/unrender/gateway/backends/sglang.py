@@ -6,14 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.backends.connection import (
-    SHOWN,
-    Connection,
-    EngineObject,
-    HttpEngine,
-    list_in,
-    score,
-)
+from unrender.gateway.backends.connection import SHOWN, Connection, EngineObject, HttpEngine, list_in, score
 from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.openai import Usage
 
@@ -29,19 +22,15 @@ class SGLang(HttpEngine):
 
     path = "/generate"
     sign = "/get_server_info"
+    capabilities = EngineCapabilities(
+        dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown", takes_ids="text"
+    )
 
     def __init__(self, connection: Connection, *, model: str = "") -> None:
         super().__init__(connection, model=model)
         self._prompt_ids = PromptIds(self._tokens_of)
         self._incremental: bool | None = None
         """True if each frame contains only new text; None before the first request."""
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of SGLang, including structural tags and log probabilities."""
-        return EngineCapabilities(
-            dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown", takes_ids="text"
-        )
 
     def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
         return _Answer(job.logprobs, self._where, cumulative=not self._incremental).read
