@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring, encode_basestring_ascii
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -21,7 +21,6 @@ import unrender
 from unrender.gateway.failure import Failure, FailureKind, invalid
 from unrender.gateway.schema import JsonObject, Whole
 from unrender.gateway.surfaces.tools import Tools
-from unrender.limits import MAX_COUNT, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
 from unrender.messages import ReasoningField
 from unrender.openai import Usage, finish_reason
 
@@ -70,13 +69,6 @@ class Ask:
     """Request fields that the answer repeats."""
 
 
-Limit = Annotated[int, Field(ge=1, le=MAX_COUNT), Whole]
-Seed = Annotated[int, Field(ge=-(2**63), le=2**63), Whole]
-Choices = Annotated[int, Field(ge=1, le=MAX_SMALL), Whole]
-StopField = str | Annotated[list[str], Field(max_length=MAX_SMALL)]
-TopLogprobs = Annotated[int, Field(ge=0, le=MAX_SHOWN_ITEMS), Whole]
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Many: Any = Field(max_length=MAX_MESSAGES)
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 

@@ -14,22 +14,8 @@ from pydantic import Field
 from pydantic_core import from_json
 
 from unrender.gateway.failure import Failure, FailureKind
-from unrender.gateway.schema import JsonObject, texts, wrong_field
-from unrender.gateway.surfaces import (
-    Api,
-    Ask,
-    BlockSurface,
-    Effort,
-    Head,
-    Limit,
-    Many,
-    MessageBuilder,
-    Sampling,
-    StopField,
-    event,
-    image,
-    json_bytes,
-)
+from unrender.gateway.schema import Effort, JsonObject, Limit, Many, StopField, texts, wrong_field
+from unrender.gateway.surfaces import Api, Ask, BlockSurface, Head, MessageBuilder, Sampling, event, image, json_bytes
 from unrender.gateway.surfaces.tools import read_api_tools
 from unrender.openai import Usage
 

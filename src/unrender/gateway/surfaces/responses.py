@@ -15,19 +15,15 @@ from pydantic import Field
 
 import unrender
 from unrender.gateway.failure import CONTEXT_LENGTH, Failure, invalid
-from unrender.gateway.schema import JsonObject, texts, wrong_field
+from unrender.gateway.schema import Effort, JsonObject, Limit, Many, TopLogprobs, texts, wrong_field
 from unrender.gateway.surfaces import (
     Api,
     Ask,
     BlockSurface,
     ChoiceOutcome,
-    Effort,
     Head,
-    Limit,
-    Many,
     MessageBuilder,
     Sampling,
-    TopLogprobs,
     event,
     image,
     json_bytes,
