@@ -202,8 +202,8 @@ _FEW = 2
 def with_observed(found: Evidence, engine: str) -> Format:
     """Return the template's format with the observed syntaxes, in the order of their evidence."""
     format = found.answers[0].turn.format if found.tool_format != "auto" and found.answers else found.template.format
-    calling = [answer for answer in found.answers if answer.task.wanted and not answer.error]
-    left, day = [answer for answer in calling if answer.kind == "other"], datetime.now(UTC).date()
+    calling, day = found.calling, datetime.now(UTC).date()
+    left = [answer for answer in calling if answer.kind == "other"]
     read_by: dict[CallSyntax, list[Answer]] = {}
     for answer in left:
         for syntax in best_syntaxes(read(answer, repair="none", tolerated=False)):

@@ -20,7 +20,7 @@ from unrender.gateway.answers.model import find_features as try_engine
 from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.connection import HttpEngine
-from unrender.probe.answers import LIMIT, Answer, ask, generated, prepared
+from unrender.probe.answers import LIMIT, Answer, ask, generated, may_think, prepared
 from unrender.probe.tasks import COUNTS, Task, tasks_with
 
 Told = Callable[[int, int], None]
@@ -102,6 +102,11 @@ class Evidence:
     seconds: float = 0.0
     skipped: int = 0
     """Number of tasks for which there was no time."""
+
+    @property
+    def calling(self) -> list[Answer]:
+        """The answers that should contain calls, without errors."""
+        return [answer for answer in self.answers if answer.task.wanted and not answer.error]
 
 
 async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, told: Told) -> Evidence:
@@ -187,7 +192,7 @@ async def _touched(engine: Backend, turn: Turn) -> str:
     if await engine.count(bare) is not None:
         return ""  # each prompt is counted
     answers = [await generated(engine, FREE, replace(turn, prompt=text), limit=1) for text in texts]
-    short, trimmed, longer = (it.usage.prompt_tokens or 0 if it.usage else 0 for it in answers)
+    short, trimmed, longer = (answer.read for answer in answers)
     if short > _SHORT:
         return f"the engine reads {short} tokens in the prompt {texts[0]!r}"
     trims = trimmed == longer > 0 and bare != turn.prompt
@@ -199,7 +204,7 @@ async def _forced(engine: Backend, template: ChatTemplate) -> tuple[str, str] | 
     task = next(tasks_with(5))
     turn = prepared(template, task)
     call = ("post_message", {"channel": "a", "text": _SPOKEN}, "call00001")
-    thought = "I post it." if turn.format.reasoning.end and turn.thinking is not False else ""
+    thought = "I post it." if may_think(turn) else ""
     written = encode_answer(turn.format, reasoning=thought, calls=[call]).removeprefix(turn.prefill)
     sent = f"\n{written or _SPOKEN}\n"
     grammar = only(engine.capabilities.dialect, sent)
@@ -244,10 +249,8 @@ async def _counted(engine: Any, template: ChatTemplate, name: str, task: Task) -
     """Return the numbers of tokens that the engine reads of a conversation, since it doesn't show its prompt."""
     answer = await generated(engine, task, prepared(template, task), limit=1)
     own = await _own_answer(engine, answer)
-    read = answer.usage.prompt_tokens or 0 if answer.usage else 0
-    return Rendering(
-        name=name, ours=answer.turn.prompt, error=own.error if own else "", counts=(read, own.tokens if own else 0)
-    )
+    error, counts = (own.error, (answer.read, own.tokens)) if own else ("", (answer.read, 0))
+    return Rendering(name=name, ours=answer.turn.prompt, error=error, counts=counts)
 
 
 def _body(task: Task) -> dict[str, Any]:
