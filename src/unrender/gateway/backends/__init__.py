@@ -24,6 +24,11 @@ from unrender.examples import example_answer
 from unrender.openai import Usage
 from unrender.types import Trigger
 
+SAMPLING = frozenset(
+    {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
+)
+"""Names of all sampling parameters, as in `Job.sampling`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapabilities:

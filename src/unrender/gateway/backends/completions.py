@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any, ClassVar
 
-from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.backends.connection import Connection, EngineObject, HttpEngine, list_in, score, scored_items
-from unrender.gateway.backends.prompt_ids import PromptIds
+from unrender.gateway.backends import SAMPLING, EngineCapabilities, EngineError, Job, OutputPiece
+from unrender.gateway.backends.connection import EngineObject, HttpEngine, list_in, score, scored_items
 from unrender.openai import Usage
 
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
-_MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
 _TOKENIZE = "/tokenize"
 """Path for counting tokens."""
 _TOKENS_IN = "/inference/v1/generate"
@@ -21,7 +18,7 @@ _TOKENS_IN = "/inference/v1/generate"
 _UNLIMITED = 4096
 """Default value of `max_tokens` if the room in the context is unknown. Without `max_tokens`, engines stop after 16 tokens."""
 _SAMPLED = (
-    *sorted(_COMMON | _MORE),
+    *sorted(SAMPLING),
     *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
 )
 """Sampling parameters that both of vLLM's paths accept, for text and for token ids."""
@@ -37,13 +34,8 @@ class Completions(HttpEngine):
     fixed: ClassVar[Mapping[str, Any]] = {}
     """Fields of every request."""
 
-    def __init__(self, connection: Connection, *, model: str = "") -> None:
-        super().__init__(connection, model=model)
-        self._context: int | None = None
-        """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
-
-    def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
-        return partial(self._pieces, top=job.logprobs)
+    _context: int | None = None
+    """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
 
     async def _body(self, job: Job) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -148,7 +140,7 @@ class VLLM(Completions):
         logprobs=True,
         token_ids=True,
         takes_ids="always",
-        sampling=_COMMON | _MORE,
+        sampling=SAMPLING,
         images="shown",
     )
     fixed: ClassVar[Mapping[str, Any]] = {
@@ -160,25 +152,18 @@ class VLLM(Completions):
         "return_token_ids": True,
     }
 
-    def __init__(self, connection: Connection, *, model: str = "") -> None:
-        super().__init__(connection, model=model)
-        self._takes_ids: bool | None = None
-        """True if the engine returns text for token ids; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of)
+    _takes_ids: bool | None = None
+    """True if the engine returns text for token ids; None before the first request."""
 
     async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
-        if not job.turn.media and not await self._ids_taken():
-            async with aclosing(super().generate(job)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
+        as_ids, generate = job.turn.media or await self._ids_taken(), super().generate
         try:
-            async with aclosing(self._prompt_ids.generated(job, super().generate)) as pieces:
+            async with aclosing(self._prompt_ids.generated(job, generate) if as_ids else generate(job)) as pieces:
                 async for piece in pieces:
                     yield piece
         except EngineError as error:
-            if error.status == 404:  # The engine was probably restarted with a release that lacks this path.
+            if as_ids and error.status == 404:  # The engine was probably restarted with a release that lacks this path.
                 self._takes_ids = None
             raise
 

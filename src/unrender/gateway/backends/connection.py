@@ -13,11 +13,13 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Self
 
 import aiohttp
 
 from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece, scored
+from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.limits import MAX_LINE
 
 SHOWN = 300
@@ -217,9 +219,13 @@ class HttpEngine:
     usage_follows = False
     """True if an event with the usage follows the piece with the finish reason, so that only `[DONE]` ends the stream."""
 
+    strips_stop = False
+    """True if the engine removes the stop string from the text, but not from the token ids."""
+
     def __init__(self, connection: Connection, *, model: str = "") -> None:
         self._connection = connection
         self._model = model
+        self._prompt_ids = PromptIds(self._tokens_of, strips_stop=self.strips_stop)
         self._where: str = connection.url + self.path
 
     def _path(self, job: Job) -> str:  # noqa: ARG002
@@ -232,6 +238,10 @@ class HttpEngine:
 
     def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
         """Return a function that returns the pieces in each event of one answer."""
+        return partial(self._pieces, top=job.logprobs)
+
+    def _pieces(self, data: EngineObject, top: int | None) -> list[OutputPiece]:
+        """Return the pieces in an event, with at most `top` alternatives for each token; None for no log probabilities."""
         raise NotImplementedError
 
     async def _tokenized(self, text: str, *, start: bool = False) -> EngineObject:

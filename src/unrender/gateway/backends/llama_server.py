@@ -9,14 +9,13 @@ they are complete.
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
 from unrender import TemplateError
-from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineError, Job, OutputPiece, free_cores
+from unrender.gateway.backends import IMAGE, SAMPLING, EngineCapabilities, EngineError, Job, OutputPiece, free_cores
 from unrender.gateway.backends.connection import Connection, EngineObject, HttpEngine, list_in, parsed, scored_items
-from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
 from unrender.rendering.loading import LoadedTemplates
@@ -60,16 +59,17 @@ class LlamaServer(HttpEngine):
         logprobs=True,
         token_ids=True,
         takes_ids="text",
-        sampling=frozenset(LLAMA_SAMPLING),
+        sampling=SAMPLING,
         images="marked",
     )
+
+    strips_stop = True
+    _bos: str | None = None
+    """BOS token that the engine adds to every prompt; None before the first request."""
 
     def __init__(self, connection: Connection, *, model: str = "", process: Any = None) -> None:
         super().__init__(connection, model=model)
         self._process = process
-        self._bos: str | None = None
-        """BOS token that the engine adds to every prompt; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of, strips_stop=True)
 
     def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Return the engine's output. If the client wants token ids, a prompt reuses the exact ids that were sampled before."""
@@ -99,23 +99,19 @@ class LlamaServer(HttpEngine):
         """Return the context size of one slot."""
         return (await self._query("/props")).number("default_generation_settings", "n_ctx") or None
 
-    def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
-        return lambda data: [self._piece(data, job.logprobs)]
-
-    def _piece(self, data: EngineObject, top: int | None) -> OutputPiece:
+    def _pieces(self, data: EngineObject, top: int | None) -> list[OutputPiece]:
         text = data.text("content")
         logprobs = () if top is None else tuple(scored_items(list_in(data, "completion_probabilities"), top))
         if not data.get("stop"):
             ids = data.ids("tokens")
-            return OutputPiece(
-                text, int(bool(text)) if ids is None else len(ids), None, None, logprobs, ids=tuple(ids or ())
-            )
+            tokens = int(bool(text)) if ids is None else len(ids)
+            return [OutputPiece(text, tokens, None, None, logprobs, ids=tuple(ids or ()))]
         usage = Usage(
             prompt_tokens=data.number("tokens_evaluated"),
             completion_tokens=data.number("tokens_predicted"),
             cached_tokens=data.number("timings", "cache_n"),
         )
-        return OutputPiece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)
+        return [OutputPiece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)]
 
     async def _prompt(self, prompt: str) -> str:
         """Return a prompt without the BOS token, which the engine adds itself."""
@@ -211,13 +207,17 @@ class Ollama(HttpEngine):
 
     path = "/api/generate"
     health = sign = "/api/version"
-    capabilities = EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
+    capabilities = EngineCapabilities(sampling=SAMPLING)
 
     def _event(self, line: bytes) -> EngineObject:
         return EngineObject(parsed(line, self._where) if line.strip() else {}, self._where)
 
-    def _reader(self, _: Job) -> Callable[[EngineObject], list[OutputPiece]]:
-        return lambda data: [_ollama_piece(data)]
+    def _pieces(self, data: EngineObject, top: int | None) -> list[OutputPiece]:  # noqa: ARG002 - it returns no log probabilities
+        text = data.text("response")
+        if not data.get("done"):
+            return [OutputPiece(text)]
+        usage = Usage(prompt_tokens=data.number("prompt_eval_count"), completion_tokens=data.number("eval_count"))
+        return [OutputPiece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)]
 
     async def _body(self, job: Job) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -228,11 +228,3 @@ class Ollama(HttpEngine):
         if job.seed is not None:
             options["seed"] = job.seed
         return {"model": self._model, "prompt": job.turn.prompt, "raw": True, "stream": True, "options": options}
-
-
-def _ollama_piece(data: EngineObject) -> OutputPiece:
-    text = data.text("response")
-    if not data.get("done"):
-        return OutputPiece(text)
-    usage = Usage(prompt_tokens=data.number("prompt_eval_count"), completion_tokens=data.number("eval_count"))
-    return OutputPiece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.backends.connection import SHOWN, Connection, EngineObject, HttpEngine, list_in, score
-from unrender.gateway.backends.prompt_ids import PromptIds
+from unrender.gateway.backends import SAMPLING, EngineCapabilities, EngineError, Job, OutputPiece
+from unrender.gateway.backends.connection import SHOWN, EngineObject, HttpEngine, list_in, score
 from unrender.openai import Usage
 
-_SAMPLING = frozenset(
-    {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
-)
 _HALF = "\ufffd"
 """Replacement character for an incomplete character at the end of a text."""
 
@@ -23,14 +19,11 @@ class SGLang(HttpEngine):
     path = "/generate"
     sign = "/get_server_info"
     capabilities = EngineCapabilities(
-        dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown", takes_ids="text"
+        dialect="structural_tag", logprobs=True, sampling=SAMPLING, images="shown", takes_ids="text"
     )
 
-    def __init__(self, connection: Connection, *, model: str = "") -> None:
-        super().__init__(connection, model=model)
-        self._prompt_ids = PromptIds(self._tokens_of)
-        self._incremental: bool | None = None
-        """True if each frame contains only new text; None before the first request."""
+    _incremental: bool | None = None
+    """True if each frame contains only new text; None before the first request."""
 
     def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
         return _Answer(job.logprobs, self._where, cumulative=not self._incremental).read
