@@ -74,7 +74,7 @@ class GatewayConfig:
 class _Secret(Settings):
     """Settings with a key, or with the name of the environment variable that contains it."""
 
-    key: str = ""
+    key: str = Field("", repr=False)
     key_env: str | None = None
 
     def secret(self, where: str) -> str:
@@ -188,7 +188,7 @@ class _LlamaServer(_Remote):
         return ChatTemplate(asyncio.run(_fetched(LlamaServer(self.connection("")))))
 
 
-class _Hub(_Remote):
+class _SeveralModels(_Remote):
     """An engine that may serve several models."""
 
     engine_model: str = ""
@@ -227,10 +227,10 @@ BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
     "gguf": _Gguf,
-    "vllm": _Hub,
+    "vllm": _SeveralModels,
     "sglang": _Remote,
-    "openai": _Hub,
-    "ollama": _Hub,
+    "openai": _SeveralModels,
+    "ollama": _SeveralModels,
 }
 """Settings of the models of each backend."""
 _MEANT: Mapping[str, str] = {

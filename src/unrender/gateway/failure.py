@@ -5,6 +5,7 @@ Rule: a failure is caused by the caller, the engine or the operator, never by mo
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Self
 
@@ -48,27 +49,22 @@ CONTEXT_LENGTH = "context_length_exceeded"
 """OpenAI's error code for a prompt that is too long."""
 
 
+@dataclass(eq=False, repr=False)
 class Failure(Exception):
-    """Error returned to the client. `param` is the invalid field, and `code` the error code.
+    """Error returned to the client."""
 
-    `retry_after` is the value of the header for a request that may be sent again.
-    """
+    kind: FailureKind
+    message: str
+    _: KW_ONLY
+    param: str | None = None
+    """The invalid field."""
+    code: str | None = None
+    """The error code."""
+    retry_after: str = "1"
+    """Value of the header for a request that may be sent again."""
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        *,
-        param: str | None = None,
-        code: str | None = None,
-        retry_after: str = "1",
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.param = param
-        self.code = code
-        self.retry_after = retry_after
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
 
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> Failure:
