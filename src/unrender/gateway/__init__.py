@@ -19,6 +19,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +35,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from unrender import Turn
 from unrender.gateway.answers.model import Model, Models
-from unrender.gateway.exchange import ID_HEADERS, Endpoint, request_id
+from unrender.gateway.exchange import ID_HEADERS, Exchange, request_id
 from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, free_descriptors
 from unrender.gateway.record import Metrics
@@ -169,7 +170,7 @@ class Paths:
         stored = "/v1/responses/{id}"
         self.all: Sequence[Route] = (
             # `Exchange` checks the key itself, since it counts rejected requests.
-            *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in _APIS.items()),
+            *(Route(path, partial(Exchange, gateway, api), methods=["POST"]) for path, api in _APIS.items()),
             Route("/", self.welcome),
             self._route("/v1/messages/count_tokens", self.count, "POST"),
             self._route("/v1/render", self.render, "POST"),

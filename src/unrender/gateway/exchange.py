@@ -14,9 +14,9 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, MutableMapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from unrender.gateway.answers import RunningAnswer
@@ -108,20 +108,8 @@ _FORWARDED = ("traceparent", "tracestate")
 _PLAIN = re.compile(r"[ -~]{1,512}")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """ASGI application of one API."""
-
-    gateway: Gateway
-    api: Api
-
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        await Exchange(self.gateway, self.api, scope, receive, send).run()
-
-
 class Exchange:
-    """One request and its answer."""
+    """One request and its answer. Awaiting it handles the request, so `partial(Exchange, gateway, api)` is the ASGI application of an API."""
 
     def __init__(self, gateway: Gateway, api: Api, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         self._gateway = gateway
@@ -151,7 +139,10 @@ class Exchange:
         self._record.trace = found[1] if found else ""
         return given
 
-    async def run(self) -> None:
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._handle().__await__()
+
+    async def _handle(self) -> None:
         """Handle the request. This method returns when the answer has been sent or the client has disconnected."""
         task = asyncio.current_task()
         try:
@@ -230,7 +221,7 @@ class Exchange:
         """Cancel the answer and the engine's work when the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        # Set `_gone` before cancelling: `run` uses it to distinguish a disconnect from a shutdown.
+        # Set `_gone` before cancelling: `_handle` uses it to distinguish a disconnect from a shutdown.
         self._gone = True
         if task is not None:
             task.cancel()

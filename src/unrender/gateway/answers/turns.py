@@ -345,7 +345,7 @@ class TurnFactory:
         if engine.images != "shown" and _has_images(news):
             raise ExtendError("the engine has its own image placeholder", "media")
         try:
-            kept = shelf.all.find(history, ask.previous)
+            kept = shelf.all.find(history.answer, ask.previous)
         except LookupError as error:
             said = f"{error} the messages; send their reasoning back, or the id of the last completion in `metadata`"
             raise ExtendError(said, "ambiguous") from None
