@@ -39,7 +39,8 @@ class Server:
     """The template used by the server's own endpoints."""
     renders: Callable[[str], str] = same
     """Function that changes the prompts of the server's own endpoints."""
-    hides_prompts: bool = False
+    hides_prompts: int = 0
+    """Status of the response to a request for a prompt; 0 if the server shows its prompts."""
     reads: Callable[[str], str] = same
     """Function that changes each prompt before the model reads it."""
     writes: Callable[[str, Task, int], str] = lambda text, task, number: text
@@ -182,7 +183,7 @@ class Server:
 
     def _apply(self, body: Any) -> Any:
         return (
-            REFUSED | {"status": 404, "error": {"message": "no"}}
+            REFUSED | {"status": self.hides_prompts, "error": {"message": "no"}}
             if self.hides_prompts
             else {"prompt": self._rendered(body)}
         )

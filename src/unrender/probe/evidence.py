@@ -131,7 +131,9 @@ async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, tol
         # Of each task, the request with the fewest tools is the quickest.
         quickest_last = sorted(called, key=lambda answer: -answer.task.count)
         clear = {answer.task.name: answer for answer in quickest_last if answer.calls and not answer.task.variables}
-        await _served(engine, found, [*clear.values()] or called[:2], begun + seconds)
+        for answer in [*clear.values()] or called[:2]:
+            if time.monotonic() < begun + seconds and (own_answer := await _own_answer(engine, answer)):
+                found.served.append(own_answer)
     found.seconds = time.monotonic() - begun
     return found
 
@@ -228,19 +230,19 @@ async def _renderings(engine: HttpEngine, template: ChatTemplate) -> Any:
     for name, task in shown.items():
         try:
             turn = prepared(template, task)
-            if turn.tool_prompt or turn.warnings:
-                continue  # `prepare` changes what the template can't render, and engines don't
-            ours = turn.prompt
+        except UnrenderError:
+            continue
+        if turn.tool_prompt or turn.warnings:
+            continue  # `prepare` changes what the template can't render, and engines don't
+        theirs = None
+        try:
             theirs = await engine.rendered(_body(task))
-        except UnrenderError as error:
+        except EngineError as error:
             # An engine without this path, or without a template, responds with 404.
-            if isinstance(error, EngineError) and error.status not in (None, 404):
-                yield Rendering(name=name, ours=ours, error=error.message)
-            if not isinstance(error, EngineError):
-                continue
-            theirs = None
+            if error.status not in (None, 404):
+                yield Rendering(name=name, ours=turn.prompt, error=error.message)
         if theirs is not None:
-            yield Rendering(name=name, ours=ours.removeprefix(bos), theirs=theirs.removeprefix(bos))
+            yield Rendering(name=name, ours=turn.prompt.removeprefix(bos), theirs=theirs.removeprefix(bos))
         else:
             yield await _counted(engine, template, name, task)
 
@@ -290,13 +292,6 @@ def format_rank(answers: Iterable[Answer]) -> tuple[int, int]:
     """Return a sort key of a tool format: the right answers, and then those with calls in this format."""
     answers = list(answers)
     return sum(answer.right for answer in answers), sum(answer.kind == "own" for answer in answers)
-
-
-async def _served(engine: HttpEngine, found: Evidence, clear: Sequence[Answer], until: float) -> None:
-    """Send the requests of answers with calls to the engine's own endpoint."""
-    for answer in clear:
-        if time.monotonic() < until and (own := await _own_answer(engine, answer)):
-            found.served.append(own)
 
 
 async def _own_answer(engine: HttpEngine, answer: Answer) -> Served | None:

@@ -39,10 +39,6 @@ def of_kind(answers: Iterable[Answer], *kinds: Kind) -> list[Answer]:
     return [answer for answer in answers if answer.kind in kinds]
 
 
-def _listed(counts: Sequence[int]) -> str:
-    return " and ".join(map(str, counts))
-
-
 def quoted(text: str) -> str:
     """Return a quotation of the start of a text."""
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
@@ -80,9 +76,9 @@ def _engine_fails(found: Evidence) -> str:
 def _context_too_short(found: Evidence) -> str:
     refused = [answer for answer in found.answers if answer.error and _is_too_long(answer)]
     if refused:
-        counts = sorted({answer.task.count for answer in refused})
+        counts = " and ".join(map(str, sorted({answer.task.count for answer in refused})))
         size = f" of {found.context} tokens" if found.context else ""
-        return f"requests with {_listed(counts)} tools don't fit into the context{size}: {quoted(refused[0].error)}"
+        return f"requests with {counts} tools don't fit into the context{size}: {quoted(refused[0].error)}"
     cut = [answer for answer in found.answers if _lost(answer) > FEW]
     whole = [answer for answer in found.answers if answer.read and abs(_lost(answer)) <= FEW]
     # Only long prompts are cut, so every prompt that is read completely is shorter than what is read of them.
