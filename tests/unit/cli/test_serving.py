@@ -16,6 +16,14 @@ from click.testing import CliRunner
 from live import free_port
 
 from unrender.cli.commands import app
+from unrender.cli.serving import _BACKENDS
+from unrender.gateway.config import BACKENDS, ENGINES
+
+
+def test_each_kind_of_engine_can_be_named():
+    """`--backend` has the kinds of the settings. The first is the sampler, and a model in this process has the option `--gguf`."""
+    assert {*_BACKENDS, "gguf"} == BACKENDS.keys()
+    assert {*_BACKENDS[1:]} == ENGINES.keys()
 
 
 def test_taken_port_is_a_sentence():
