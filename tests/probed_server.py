@@ -49,7 +49,8 @@ class Server:
     """The template used by the server's own endpoints."""
     renders: Callable[[str], str] = same
     """Function that changes the prompts of the server's own endpoints."""
-    hides_prompts: bool = False
+    hides_prompts: int = 0
+    """Status of the response to a request for a prompt; 0 if the server shows its prompts."""
     reads: Callable[[str], str] = same
     """Function that changes each prompt before the model reads it."""
     writes: Callable[[str, Task, int], str] = lambda text, task, number: text
@@ -200,7 +201,7 @@ class Server:
         return {"tokens": [{"piece": token} for token in made] if body.get("with_pieces") else numbers}
 
     def _apply(self, body: Any) -> Any:
-        hidden = {"status": 404, "error": {"message": "no"}}
+        hidden = {"status": self.hides_prompts, "error": {"message": "no"}}
         return hidden if self.hides_prompts else {"prompt": self._rendered(body)}
 
     def _rendered(self, body: Any) -> str:

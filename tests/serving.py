@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from unrender import ChatTemplate
 from unrender.answer.encode import encode_answer
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.answers.turns import ModelSettings, TurnFactory
 from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, Job, OutputPiece, Sampler
 from unrender.gateway.config import sampler_template
 from unrender.gateway.gateway import GatewayLimits, Keys
@@ -92,9 +91,6 @@ class Told:
         """Do nothing, since a fake has no resources to release."""
 
 
-_FIELDS = {kind: {field.name for field in fields(kind)} for kind in (TurnFactory, Model)}
-
-
 def template(name: str = "") -> ChatTemplate:
     """Return a test template, or the sampler's template."""
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
@@ -105,15 +101,13 @@ def served(
 ) -> Starlette:
     """Return a gateway with a model for each name and this engine, by default the sampler.
 
-    Settings are for the gateway, its turns or the model.
+    Settings are for the gateway or the model.
     """
     loaded = template(chat) if isinstance(chat, str) else chat
-    of_turns, own = (
-        {name: settings.pop(name) for name in _FIELDS[kind] & settings.keys()} for kind in (TurnFactory, Model)
-    )
+    own = ModelSettings(**{name: settings.pop(name) for name in ModelSettings.model_fields.keys() & settings.keys()})
+    turns, aliases = TurnFactory(template=loaded, settings=own), settings.pop("aliases", ())
     backend = engine or Sampler()
-    models = [Model(name=it, turns=TurnFactory(template=loaded, **of_turns), backend=backend, **own) for it in names]
-    return app(models, **settings)
+    return app([Model(name=it, turns=turns, backend=backend, aliases=aliases) for it in names], **settings)
 
 
 def written(name: str, calls: Sequence[tuple[str, Any, str]]) -> str:

@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from os import PathLike
 from typing import Any
@@ -30,7 +30,6 @@ from unrender.chat_template import as_template
 from unrender.conversation.salvage import detect_format, rescue
 from unrender.format import Format
 from unrender.limits import MAX_CONTEXT, MAX_SHOWN_ITEMS
-from unrender.openai import ToolBody
 from unrender.parser.prompt_tail import read_prefill
 from unrender.prompt import Detokenizer
 from unrender.signatures import checked, did_you_mean
@@ -231,7 +230,8 @@ class Reader:
         **template_kwargs: Any,
     ) -> None:
         self._template, self._format = _loaded(source)
-        self._tools = None if tools is None else _plain_tools(tools)
+        # Workers get the tools in OpenAI's form.
+        self._tools = None if tools is None else [tool.to_openai() for tool in _request(tools).tools or ()]
         self._columns = {"text": text, "prompt": prompt, "messages": messages}
         self._columns |= {"tools": tools_column, "finish_reason": finish_reason, "token_ids": token_ids}
         self._tokenizer = tokenizer
@@ -239,15 +239,11 @@ class Reader:
         self._begun = prefill
         self._policy = policy
         self._variables = template_kwargs
-        if template_kwargs and self._template is None:
-            raise RequestError(
-                f"{next(iter(template_kwargs))}: a format has no variables; pass a template to the reader"
-            )
-        if template_kwargs and self._template is not None:
-            self._template.prepare(
-                _QUESTION, tools=self._tools or None, **template_kwargs
-            )  # Report misspelled names at once.
-        self._bare: ChatTemplate | None = None  # This template is used only to convert tools.
+        if template_kwargs:
+            if self._template is None:
+                said = f"{next(iter(template_kwargs))}: a format has no variables; pass a template to the reader"
+                raise RequestError(said)
+            self._question(self._template)  # Report misspelled names at once.
         self._parsers: dict[Any, Parser] = {}
 
     @property
@@ -262,10 +258,14 @@ class Reader:
     def prefill(self) -> str:
         """Prefill for rows without a prompt."""
         if self._begun is None and self._template is not None:
-            self._begun = self._template.prepare(_QUESTION, tools=self._tools or None, **self._variables).prefill
+            self._begun = self._question(self._template).prefill
         elif self._begun is None:
             self._begun = self.format.turn.prefill
         return self._begun
+
+    def _question(self, template: ChatTemplate) -> Turn:
+        """Return the turn for a single question."""
+        return template.prepare(_QUESTION, tools=self._tools or None, **self._variables)
 
     @checked
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -340,7 +340,7 @@ class Reader:
         # Reuse parsers: copying one is much cheaper than creating one, and thousands of rows share their tools.
         parser = self._parsers.get(key)
         if parser is None:
-            request = self._request(self._tools_of(row))
+            request = _request(self._tools_of(row))
             turn = Turn(prompt=row.prompt or "", request=request, format=self.format, prefill=prefill)
             parser = turn.parser(policy=self._policy)
             if key[0] is not None:  # Parsers aren't cached for tools without a cache key, such as Python functions.
@@ -356,15 +356,7 @@ class Reader:
             )
         tools = self._tools_of(row)
         turn = self._template.prepare(messages, tools=tools, **self._variables)
-        return replace(turn, request=replace(turn.request, tools=self._request(tools).tools))
-
-    def _request(self, tools: Any) -> Request:
-        """Return a request with the given tools. If `tools` is None, any name counts as a tool, unlike in `prepare`."""
-        if tools is None:
-            return Request(tools=None)
-        if self._bare is None:
-            self._bare = ChatTemplate.from_string("", format=self.format)
-        return self._bare.prepare_rendered(tools=tools).request
+        return replace(turn, request=replace(turn.request, tools=_request(tools).tools))
 
     def _tools_of(self, row: RecordedRow) -> Any:
         if row.tools is None:
@@ -373,13 +365,20 @@ class Reader:
 
     def __getstate__(self) -> dict[str, Any]:
         # Compute the format and the prefill before pickling, so that workers don't have to analyse or render a template.
-        return {**self.__dict__, "_format": self.format, "_begun": self.prefill, "_bare": None, "_parsers": {}}
+        return {**self.__dict__, "_format": self.format, "_begun": self.prefill, "_parsers": {}}
 
 
-def _plain_tools(tools: Sequence[Any]) -> list[ToolBody]:
-    """Convert tools of any form to OpenAI's form, which can be sent to workers."""
-    turn = ChatTemplate.from_string("", format=Format()).prepare_rendered(tools=tools)
-    return [tool.to_openai() for tool in turn.request.tools or ()]
+def _request(tools: Any) -> Request:
+    """Return a request with the given tools. If `tools` is None, any name counts as a tool, unlike in `prepare`."""
+    if tools is None:
+        return Request(tools=None)
+    return _bare().prepare_rendered(tools=tools).request
+
+
+@cache
+def _bare() -> ChatTemplate:
+    """Return a template that is used only to convert tools."""
+    return ChatTemplate.from_string("", format=Format())
 
 
 def _loaded(source: Any) -> tuple[ChatTemplate | None, Format | None]:

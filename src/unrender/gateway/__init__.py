@@ -17,9 +17,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,10 +31,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from unrender import Turn
 from unrender.gateway.answers.model import Model, Models
-from unrender.gateway.exchange import ID_HEADERS, Endpoint, PageGuard, request_id
+from unrender.gateway.exchange import ID_HEADERS, Exchange, request_id
 from unrender.gateway.failure import Failure, FailureKind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys, free_descriptors
 from unrender.gateway.record import Metrics
@@ -106,7 +110,7 @@ def app(
     told = (*ID_HEADERS, "x-unrender-warnings", "retry-after")
     layers = [Middleware(CORSMiddleware, origins, ["*"], ["*"], expose_headers=told)] if origins else []
     if not gateway.keys.models:  # a web page doesn't know a key
-        layers.insert(0, Middleware(PageGuard, hosts=hosts, origins=origins, refused=_foreign))
+        layers.insert(0, Middleware(PageGuard, hosts=hosts, origins=origins))
     application = Starlette(routes=paths.all, lifespan=lifespan, exception_handlers=handlers, middleware=layers)
     application.state.gateway = gateway
     return application
@@ -115,10 +119,6 @@ def app(
 async def _left(_: Request, __: Exception) -> Response:
     """Return a placeholder response that nobody receives, since the client has disconnected."""
     return Response(status_code=FailureKind.INVALID.status)
-
-
-async def _foreign(scope: Any, failure: Failure) -> Response:
-    return await _refused(Request(scope), failure)
 
 
 async def _refused(request: Request, failure: Failure) -> Response:
@@ -170,7 +170,7 @@ class Paths:
         stored = "/v1/responses/{id}"
         self.all: Sequence[Route] = (
             # `Exchange` checks the key itself, since it counts rejected requests.
-            *(Route(path, Endpoint(gateway, api), methods=["POST"]) for path, api in _APIS.items()),
+            *(Route(path, partial(Exchange, gateway, api), methods=["POST"]) for path, api in _APIS.items()),
             Route("/", self.welcome),
             self._route("/v1/messages/count_tokens", self.count, "POST"),
             self._route("/v1/render", self.render, "POST"),
@@ -285,7 +285,7 @@ class Paths:
 async def _problem(model: Model, metrics: Metrics) -> str | None:
     problem = await model.backend.ready()
     metrics.ready.labels(model.name).set(problem is None)
-    if problem is None and model.probes and await model.probe():
+    if problem is None and model.settings.probe and await model.probe():
         for complaint in _complaints(model):
             _log.warning("%s: %s", model.name, complaint)
     return problem
@@ -319,3 +319,61 @@ def model_entry(model: Model) -> dict[str, Any]:
         "slug": model.name,
         "display_name": model.name,
     }
+
+
+class PageGuard:
+    """ASGI middleware that rejects requests of foreign pages. `hosts` and `origins` are allowed; "*" in `origins` allows all pages.
+
+    It protects a gateway without keys on the loopback address from web pages of other sites that the local user visits. A browser sends
+    requests of any page to local addresses: a form or a simple script needs no permission, and a domain may resolve to 127.0.0.1. Such
+    requests name the page's site in `origin`, or the domain in `host`. Programs and local pages name neither.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], origins: Collection[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(hosts)
+        self._origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        answers: ASGIApp = self._app
+        if scope["type"] == "http" and is_local((scope.get("server") or ("",))[0]) and (why := self._problem(scope)):
+            answers = await _refused(Request(scope), Failure(FailureKind.FORBIDDEN, why))
+        await answers(scope, receive, send)
+
+    def _problem(self, scope: Scope) -> str:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"] if name in (b"host", b"origin")}
+        host = _host_name(f"//{headers.get(b'host', '')}")
+        if host and not is_local(host) and host not in self._hosts:
+            return (
+                f"host: expected a name of this machine, found {host!r:.80}; add keys, or allow the name with `hosts`"
+            )
+        origin = headers.get(b"origin", "")
+        if not origin or origin in self._origins or "*" in self._origins:
+            return ""
+        # Desktop programs send origins of their own, e.g. `vscode-webview://…`, which no web page has.
+        if origin == "null" or (origin.startswith(("http://", "https://")) and not is_local(_host_name(origin))):
+            return f"origin: expected a page of this machine, found {origin!r:.80}; add keys, or allow it with `cors`"
+        return ""
+
+
+def _host_name(url: str) -> str:
+    """Return the host name in a URL; the URL itself if it is invalid."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return url
+
+
+def is_local(name: str) -> bool:
+    """Return True if a host name or an address means this machine.
+
+    >>> [is_local(name) for name in ("localhost", "127.0.0.1", "::1", "a.localhost", "example.com", "")]
+    [True, True, True, True, False, False]
+    """
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -33,20 +33,16 @@ from unrender.analysis import cache_folder
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.gateway.answers.model import ANY_MODEL, Model
-from unrender.gateway.answers.turns import CallDelivery, Constrain, Extend, MarkerTreatment, TurnFactory
+from unrender.gateway.answers.turns import ModelSettings, TurnFactory
 from unrender.gateway.backends import Backend, EngineError, Sampler
 from unrender.gateway.backends.completions import VLLM, Completions
-from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.connection import Connection, HttpEngine
 from unrender.gateway.backends.llama_server import SLOTS, LlamaServer, Ollama, start
 from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.schema import Name, Seconds, Settings, texts, wrong_field
-from unrender.limits import MAX_COUNT
-from unrender.machine import Repairs
-from unrender.messages import ReasoningField
 from unrender.rendering.loading import LoadedTemplates
-from unrender.turn import Thoughts
 
 __all__ = ["read", "read_file"]
 
@@ -78,7 +74,7 @@ class GatewayConfig:
 class _Secret(Settings):
     """Settings with a key, or with the name of the environment variable that contains it."""
 
-    key: str = ""
+    key: str = Field("", repr=False)
     key_env: str | None = None
 
     def secret(self, where: str) -> str:
@@ -108,29 +104,16 @@ class _File(Settings):
     store: str = ""
 
 
-class _Model(Settings):
+class _Model(ModelSettings):
     """Base class of the settings that all backends share."""
 
     backend: str = ""
     name: str = ""
     template: str = ""
-    constrain: Constrain = "always"
-    variables: dict[str, Any] = Field(default_factory=dict)
-    tool_format: str = "auto"
     format: str = ""
     """JSON file with a format that replaces the derived one."""
     aliases: str | Annotated[list[str], Entries] = ""
-    reasoning_field: ReasoningField = "reasoning_content"
-    tool_calls: CallDelivery = "auto"
-    repair: Repairs = "format"
-    heal: bool = True
-    extend: Extend = "on"
-    thoughts: Thoughts = "tool_cycle"
-    markers: MarkerTreatment = "auto"
     probe: bool = True
-    attempts: Annotated[int, Field(ge=1, le=10)] = 2
-    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
-    parallel_tool_calls: bool = True
 
     @property
     def default_name(self) -> str:
@@ -157,11 +140,24 @@ class _Sampled(_Model):
         return sampler_template()
 
 
+ENGINES: Mapping[str, type[HttpEngine]] = {
+    "llama-server": LlamaServer,
+    "sglang": SGLang,
+    "ollama": Ollama,
+    "vllm": VLLM,
+    "openai": Completions,
+}
+"""Clients for engines at a URL, by kind. Most engines have the last one's API, and some have Ollama's."""
+
+
 class _Remote(_Model, _Secret):
     """An engine at a URL."""
 
     url: str = ""
     idle_timeout: Seconds = 300.0
+
+    def engine(self, where: str) -> Backend:
+        return ENGINES[self.backend](self.connection(where))
 
     def connection(self, where: str) -> Connection:
         """Return a new connection to the engine."""
@@ -187,39 +183,21 @@ def _meant(url: str) -> str:
 
 
 class _LlamaServer(_Remote):
-    def engine(self, where: str) -> LlamaServer:
-        return LlamaServer(self.connection(where))
-
     def own_template(self) -> ChatTemplate:
         # A connection belongs to one event loop, so this connection can't be used to generate answers.
-        return ChatTemplate(asyncio.run(_fetched(self.engine(""))))
+        return ChatTemplate(asyncio.run(_fetched(LlamaServer(self.connection("")))))
 
 
-class _Sglang(_Remote):
-    def engine(self, where: str) -> Backend:
-        return SGLang(self.connection(where))
-
-
-class _OpenAI(_Remote):
+class _SeveralModels(_Remote):
     """An engine that may serve several models."""
 
     engine_model: str = ""
-    kind: ClassVar[type[Completions]] = Completions
 
-    def engine(self, where: str) -> Backend:
-        return self.kind(self.connection(where), model=self.engine_model)
-
-
-class _Vllm(_OpenAI):
-    kind = VLLM
-
-
-class _Ollama(_OpenAI):
     def engine(self, where: str) -> Backend:
         connection = self.connection(where)
-        if not self.engine_model:
+        if self.backend == "ollama" and not self.engine_model:
             raise wrong_field(f"{where}.engine_model", "the model's name at the engine", None)
-        return Ollama(connection, model=self.engine_model)
+        return ENGINES[self.backend](connection, model=self.engine_model)
 
 
 class _Gguf(_Model):
@@ -249,11 +227,12 @@ BACKENDS: Mapping[str, type[_Model]] = {
     "sampler": _Sampled,
     "llama-server": _LlamaServer,
     "gguf": _Gguf,
-    "vllm": _Vllm,
-    "sglang": _Sglang,
-    "openai": _OpenAI,
-    "ollama": _Ollama,
+    "vllm": _SeveralModels,
+    "sglang": _Remote,
+    "openai": _SeveralModels,
+    "ollama": _SeveralModels,
 }
+"""Settings of the models of each backend."""
 _MEANT: Mapping[str, str] = {
     "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
     "base_url": "`url`",
@@ -285,7 +264,7 @@ def read(settings: Mapping[str, Any], *, check: bool = False) -> GatewayConfig:
         raise wrong_field("store", "a SQLite file in an existing folder", file.store)
     limits = GatewayLimits.read({**({"store_bytes": _STORED} if file.store else {}), **file.limits}, "limits")
     for i, model in enumerate(models):
-        if model.turns.extend == "required" and not limits.kept_bytes:
+        if model.settings.extend == "required" and not limits.kept_bytes:
             raise wrong_field(f"models[{i}].extend", "a positive `limits.kept_bytes`", "required")
     return GatewayConfig(
         models=models,
@@ -325,17 +304,8 @@ def _model(entry: Mapping[str, Any], where: str, *, check: bool) -> Model:
         key = getattr(error, "param", "path" if hasattr(said, "path") and not said.template else "template")
         place = key if key.startswith(where) else f"{where}.{key}"
         raise invalid(f"{place}: {str(error).removeprefix(f'{key}: ')}", param=place) from error
-    own_turns = ("constrain", "variables", "tool_format", "extend", "thoughts", "markers")
-    own_model = ("reasoning_field", "tool_calls", "repair", "attempts", "max_tokens", "parallel_tool_calls")
-    return Model(
-        name=said.name or said.default_name,
-        turns=TurnFactory(template=template, **{name: getattr(said, name) for name in own_turns}),
-        backend=backend,
-        aliases=texts(said.aliases),
-        probes=said.probe,
-        heals=said.heal,
-        **{name: getattr(said, name) for name in own_model},
-    )
+    turns = TurnFactory(template=template, settings=said)
+    return Model(name=said.name or said.default_name, turns=turns, backend=backend, aliases=texts(said.aliases))
 
 
 def _check_names(models: Sequence[Model]) -> None:

@@ -4,10 +4,6 @@ One task handles the request. A second task, the watcher, cancels the first one 
 
 Rules: each frame waits until the server has accepted the previous one, so a slow client slows down the engine instead of filling memory. A
 stream has one task that sends pings.
-
-`PageGuard` protects a gateway without keys on the loopback address from web pages of other sites that the local user visits. A browser sends
-requests of any page to local addresses: a form or a simple script needs no permission, and a domain may resolve to 127.0.0.1. Such requests
-name the page's site in `origin`, or the domain in `host`. Programs and local pages name neither.
 """
 
 from __future__ import annotations
@@ -18,12 +14,10 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, MutableMapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from ipaddress import ip_address
+from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from unrender.gateway.answers import RunningAnswer
 from unrender.gateway.answers.model import Model
@@ -114,20 +108,8 @@ _FORWARDED = ("traceparent", "tracestate")
 _PLAIN = re.compile(r"[ -~]{1,512}")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """ASGI application of one API."""
-
-    gateway: Gateway
-    api: Api
-
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        await Exchange(self.gateway, self.api, scope, receive, send).run()
-
-
 class Exchange:
-    """One request and its answer."""
+    """One request and its answer. Awaiting it handles the request, so `partial(Exchange, gateway, api)` is the ASGI application of an API."""
 
     def __init__(self, gateway: Gateway, api: Api, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         self._gateway = gateway
@@ -157,7 +139,10 @@ class Exchange:
         self._record.trace = found[1] if found else ""
         return given
 
-    async def run(self) -> None:
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._handle().__await__()
+
+    async def _handle(self) -> None:
         """Handle the request. This method returns when the answer has been sent or the client has disconnected."""
         task = asyncio.current_task()
         try:
@@ -236,13 +221,13 @@ class Exchange:
         """Cancel the answer and the engine's work when the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        # Set `_gone` before cancelling: `run` uses it to distinguish a disconnect from a shutdown.
+        # Set `_gone` before cancelling: `_handle` uses it to distinguish a disconnect from a shutdown.
         self._gone = True
         if task is not None:
             task.cancel()
 
     async def _respond(self, ask: Ask, model: Model) -> None:
-        if not model.parallel_tool_calls:
+        if not model.settings.parallel_tool_calls:
             ask = replace(ask, parallel_tool_calls=False)
         prepared = await model.turns.prepare(ask, model.capabilities, self._client, self._shelf)
         self._record.prepared = prepared
@@ -261,7 +246,7 @@ class Exchange:
                 created=int(time.time()),
                 prompt_tokens=counted if exact else 0,
                 warnings=warnings,
-                reasoning_field=model.reasoning_field,
+                reasoning_field=model.settings.reasoning_field,
                 stored=self._stores,
             )
             self._answer = RunningAnswer(ask, model, prepared, self._api.surface(ask, head), self._id, self._forwarded)
@@ -289,7 +274,7 @@ class Exchange:
         An answer that violates the request is generated again, up to `attempts` times. With a seed, there is only one attempt, since the
         result would be the same.
         """
-        for left in reversed(range(model.attempts if ask.seed is None else 1)):
+        for left in reversed(range(model.settings.attempts if ask.seed is None else 1)):
             answer = begin()
             async with aclosing(answer.frames()) as coming:
                 async for _ in coming:
@@ -344,74 +329,3 @@ def _header(text: str) -> bytes:
     """Return a text as a header value: ASCII, on one line, and of limited length."""
     plain = "".join(character if " " <= character <= "~" else "?" for character in text)
     return plain[:MAX_REMARK].encode()
-
-
-Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-
-
-class PageGuard:
-    """ASGI middleware that rejects requests of foreign pages. `hosts` and `origins` are allowed; "*" in `origins` allows all pages.
-
-    `refused` makes the response to a rejected request.
-    """
-
-    def __init__(
-        self,
-        app: Application,
-        *,
-        hosts: Collection[str],
-        origins: Collection[str],
-        refused: Callable[[MutableMapping[str, Any], Failure], Awaitable[Any]],
-    ) -> None:
-        self._app = app
-        self._hosts = frozenset(hosts)
-        self._origins = frozenset(origins)
-        self._refused = refused
-
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        problem = (
-            self._problem(scope) if scope["type"] == "http" and is_local((scope.get("server") or ("",))[0]) else ""
-        )
-        if not problem:
-            await self._app(scope, receive, send)
-            return
-        response = await self._refused(scope, Failure(FailureKind.FORBIDDEN, problem))
-        await response(scope, receive, send)
-
-    def _problem(self, scope: MutableMapping[str, Any]) -> str:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"] if name in (b"host", b"origin")}
-        host = _name(f"//{headers.get(b'host', '')}")
-        if host and not is_local(host) and host not in self._hosts:
-            return (
-                f"host: expected a name of this machine, found {host!r:.80}; add keys, or allow the name with `hosts`"
-            )
-        origin = headers.get(b"origin", "")
-        if not origin or origin in self._origins or "*" in self._origins:
-            return ""
-        # Desktop programs send origins of their own, e.g. `vscode-webview://…`, which no web page has.
-        if origin == "null" or (origin.startswith(("http://", "https://")) and not is_local(_name(origin))):
-            return f"origin: expected a page of this machine, found {origin!r:.80}; add keys, or allow it with `cors`"
-        return ""
-
-
-def _name(url: str) -> str:
-    """Return the host name in a URL; the URL itself if it is invalid."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return url
-
-
-def is_local(name: str) -> bool:
-    """Return True if a host name or an address means this machine.
-
-    >>> [is_local(name) for name in ("localhost", "127.0.0.1", "::1", "a.localhost", "example.com", "")]
-    [True, True, True, True, False, False]
-    """
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False

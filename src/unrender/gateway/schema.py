@@ -11,13 +11,13 @@ Null counts as absent in every field, as OpenAI's clients expect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from unrender.gateway.failure import Failure, invalid
-from unrender.limits import MAX_LISTED
+from unrender.limits import MAX_COUNT, MAX_LISTED, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
 from unrender.signatures import nearest
 
 _NOTHING = object()
@@ -30,6 +30,13 @@ Whole: BeforeValidator = BeforeValidator(
     lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
 )
 """Accepts `1.0` as an integer, like JSON Schema."""
+Limit = Annotated[int, Field(ge=1, le=MAX_COUNT), Whole]
+"""Number of tokens."""
+StopField = str | Annotated[list[str], Field(max_length=MAX_SMALL)]
+TopLogprobs = Annotated[int, Field(ge=0, le=MAX_SHOWN_ITEMS), Whole]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Many: Any = Field(max_length=MAX_MESSAGES)
+"""Field for lists of messages, items and tools, which limits their length."""
 
 
 class JsonObject(BaseModel):

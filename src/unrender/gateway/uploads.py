@@ -83,14 +83,11 @@ class Uploads:
             # Count the received bytes, since `content-length` may be missing.
             if len(data) > self._most:
                 raise self._too_large("more")
-            while more and self._must_wait(body):
+            while more and sum(self._held.values()) > self._budget and next(iter(self._held)) is not body:
                 self._waiting.add(body)
                 await self._freed.wait()
             self._waiting.discard(body)
         return data
-
-    def _must_wait(self, body: object) -> bool:
-        return sum(self._held.values()) > self._budget and next(iter(self._held)) is not body
 
     def _too_large(self, found: str) -> Failure:
         return Failure(FailureKind.TOO_LARGE, f"body: expected at most {self._most} bytes, found {found}")

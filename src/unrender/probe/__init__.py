@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -27,10 +27,9 @@ from unrender.errors import FormatError
 from unrender.explain.nearest import best_syntaxes
 from unrender.format import CallSyntax, Format
 from unrender.gateway.backends import Backend, EngineError
-from unrender.gateway.backends.completions import VLLM, Completions
 from unrender.gateway.backends.connection import Connection
-from unrender.gateway.backends.llama_server import LlamaServer, Ollama
-from unrender.gateway.backends.sglang import SGLang
+from unrender.gateway.backends.llama_server import LlamaServer
+from unrender.gateway.config import ENGINES
 from unrender.probe.answers import Answer, read
 from unrender.probe.causes import Cause, find_causes, parts, rate_of
 from unrender.probe.evidence import Evidence, Told, format_rank, gather
@@ -40,23 +39,6 @@ __all__ = ["Cause", "ProbeReport", "connected", "page", "probe", "probe_engine"]
 
 SECONDS = 170.0
 """Default time limit."""
-_ROUTES: Mapping[str, str] = {
-    "llama-server": "/props",
-    "sglang": "/get_server_info",
-    "ollama": "/api/version",
-    "vllm": "/version",
-    "openai": "/v1/models",
-}
-"""A path that only this kind of engine has. Most engines have the last one."""
-_MAKERS: Mapping[str, Callable[[Connection, str], Backend]] = {
-    "llama-server": lambda connection, _: LlamaServer(connection),
-    "sglang": lambda connection, _: SGLang(connection),
-    "ollama": lambda connection, model: Ollama(connection, model=model),
-    "vllm": lambda connection, model: VLLM(connection, model=model),
-    "openai": lambda connection, model: Completions(connection, model=model),
-}
-KINDS = tuple(_MAKERS)
-"""Kinds of engines, as in the gateway's settings."""
 
 
 def probe(
@@ -111,16 +93,17 @@ async def connected(url: str, *, kind: str | None = None, model: str = "", key: 
     """Return the client for an engine at an address. Raises `EngineError` if the engine can't be reached, or has no known path."""
     connection = Connection(url.rstrip("/").removesuffix("/v1"), key=key)
     problems = []
-    for name, path in _ROUTES.items():
+    for name, engine in ENGINES.items():
         if not kind or kind == name:
-            problem = None if kind else await connection.problem(path)
+            problem = None if kind else await connection.problem(engine.sign)
             if problem is None:
-                return _MAKERS[name](connection, model)
+                return engine(connection, model=model)
             problems.append(problem)
     await connection.close()
     # A path that another kind of engine has is missing, so the other problems say more.
     said = [problem for problem in problems if not problem.startswith("404")]
-    raise EngineError(said[0] if said else f"expected one of the paths {[*_ROUTES.values()]}, found none", where=url)
+    paths = [engine.sign for engine in ENGINES.values()]
+    raise EngineError(said[0] if said else f"expected one of the paths {paths}, found none", where=url)
 
 
 # The report.
@@ -219,8 +202,8 @@ _FEW = 2
 def with_observed(found: Evidence, engine: str) -> Format:
     """Return the template's format with the observed syntaxes, in the order of their evidence."""
     format = found.answers[0].turn.format if found.tool_format != "auto" and found.answers else found.template.format
-    calling = [answer for answer in found.answers if answer.task.wanted and not answer.error]
-    left, day = [answer for answer in calling if answer.kind == "other"], datetime.now(UTC).date()
+    calling, day = found.calling, datetime.now(UTC).date()
+    left = [answer for answer in calling if answer.kind == "other"]
     read_by: dict[CallSyntax, list[Answer]] = {}
     for answer in left:
         for syntax in best_syntaxes(read(answer, repair="none", tolerated=False)):

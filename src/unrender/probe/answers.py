@@ -79,8 +79,8 @@ class Answer:
     text: str = ""
     finish: str | None = None
     usage: Usage | None = None
-    sent: int | None = None
-    """Number of tokens in the prompt, as the engine's tokenizer counts them. None if the engine can't count."""
+    sent: int = 0
+    """Number of tokens in the prompt, as the engine's tokenizer counts them. 0 if the engine can't count."""
     unseen: int | None = None
     """Number of generated tokens that aren't in the text. None if unknown."""
     seconds: float = 0.0
@@ -99,6 +99,21 @@ class Answer:
     """Hints of `unrender.explain`, by name."""
     altered: str = ""
     """The change in `UNDO` without which the answer has more calls."""
+
+    @property
+    def read(self) -> int:
+        """Number of tokens that the engine read in the prompt; 0 if unknown."""
+        return (self.usage.prompt_tokens or 0) if self.usage else 0
+
+    @property
+    def tokens(self) -> int:
+        """Number of generated tokens; 0 if unknown."""
+        return (self.usage.completion_tokens or 0) if self.usage else 0
+
+    @property
+    def is_cut(self) -> bool:
+        """True if a part of the generated tokens didn't arrive."""
+        return (self.unseen or 0) > max(4, self.tokens / 6)
 
     @property
     def right(self) -> bool:
@@ -120,14 +135,19 @@ def prepared(template: ChatTemplate, task: Task, **more: Any) -> Turn:
         return template.prepare(task.messages, tools=task.tools or None, **{**task.variables, **more})
 
 
+def may_think(turn: Turn) -> bool:
+    """Return whether the answer to a turn may contain reasoning."""
+    return turn.thinking is not False and bool(turn.format.reasoning.end)
+
+
 async def ask(
     engine: Backend, template: ChatTemplate, task: Task, *, bound: bool = False, limit: int = LIMIT, **more: Any
 ) -> Answer:
     """Return the engine's answer to a task, at temperature 0. If it's `bound`, a grammar enforces a call of a tool."""
     turn = prepared(template, task, **({"tool_choice": "required"} if bound else {}), **more)
-    thinks = turn.thinking is not False and bool(turn.format.reasoning.end)
+    limit = _THINKING if may_think(turn) else limit
     grammar = grammar_of(turn, engine.capabilities).grammar if bound else None
-    return judged(await generated(engine, task, turn, grammar, limit=_THINKING if thinks else limit))
+    return judged(await generated(engine, task, turn, grammar, limit=limit))
 
 
 async def generated(
@@ -138,7 +158,7 @@ async def generated(
     begun, texts, usage, finish = time.monotonic(), list[str](), None, None
     answer = Answer(task=task, turn=turn, limit=limit)
     try:
-        answer = replace(answer, sent=await engine.count(turn.prompt))
+        answer = replace(answer, sent=await engine.count(turn.prompt) or 0)
         async with aclosing(engine.generate(job)) as pieces:
             async for piece in pieces:
                 texts.append(piece.text)

@@ -16,19 +16,7 @@ from typing import Any
 
 from unrender.probe.answers import Answer
 from unrender.probe.evidence import Evidence, Served
-from unrender.probe.server_causes import (
-    FEW,
-    SERVER_CAUSES,
-    SHARE,
-    count_of,
-    cut_short,
-    is_missing,
-    of_kind,
-    parsed,
-    quoted,
-    tokens_of,
-    wanting,
-)
+from unrender.probe.server_causes import FEW, SERVER_CAUSES, SHARE, count_of, cut_short, of_kind, parsed, quoted
 from unrender.probe.tasks import COUNTS
 
 
@@ -68,7 +56,7 @@ def table() -> Sequence[Mapping[str, str]]:
 
 
 def _other_syntax(found: Evidence) -> str:
-    calling = wanting(found)
+    calling = found.calling
     other = of_kind(calling, "other")
     if len(other) < FEW or len(other) < len(calling) * SHARE / 2:
         return ""
@@ -86,7 +74,7 @@ def _reasoning_unclosed(found: Evidence) -> str:
 
 
 def _broken_calls(found: Evidence) -> str:
-    calling, cut = wanting(found), cut_short(found)
+    calling, cut = found.calling, cut_short(found)
     broken = [
         answer
         for answer in of_kind(calling, "broken")
@@ -111,7 +99,7 @@ def _speeds(found: Evidence) -> str:
 
 def rate_of(answers: Iterable[Answer]) -> float:
     """Return the generated tokens per second, including the time for prompts; 0 if unknown."""
-    counted = [(tokens_of(answer), answer.seconds) for answer in answers if answer.usage]
+    counted = [(answer.tokens, answer.seconds) for answer in answers if answer.usage]
     return sum(tokens for tokens, _ in counted) / (sum(seconds for _, seconds in counted) or 1.0)
 
 
@@ -119,7 +107,7 @@ def _own_parser(found: Evidence) -> str:
     served = [it for it in found.served if not it.error and it.answer.calls]
     wrong = [it for it in served if _made(it) != [(call.name, call.arguments) for call in it.answer.calls]]
     # An answer of another length is another answer of the model.
-    wrong = [it for it in wrong if not it.generated or abs(it.generated - tokens_of(it.answer)) <= 1]
+    wrong = [it for it in wrong if not it.generated or abs(it.generated - it.answer.tokens) <= 1]
     wrong += [it for it in served if it.defect and it not in wrong]
     if len(wrong) < min(FEW, sum(bool(it.defect) for it in wrong) or FEW) or len(wrong) * 2 < len(served) * SHARE:
         return ""
@@ -152,8 +140,8 @@ def _breaks_with_tools(found: Evidence) -> str:
 
 
 def _calls_missing(found: Evidence) -> str:
-    calling = wanting(found)
-    silent = [answer for answer in of_kind(calling, "silent") if answer.text.strip() and not is_missing(answer)]
+    calling = found.calling
+    silent = [answer for answer in of_kind(calling, "silent") if answer.text.strip() and not answer.is_cut]
     ended = [
         answer for answer in silent if answer not in cut_short(found) and "reasoning-not-closed" not in answer.hints
     ]
@@ -169,13 +157,13 @@ def _calls_uninvited(found: Evidence) -> str:
 
 
 def _single_calls(found: Evidence) -> str:
-    several = [answer for answer in wanting(found) if answer.task.wish == "several"]
+    several = [answer for answer in found.calling if answer.task.wish == "several"]
     single = [answer for answer in several if len(answer.calls) == 1]
     return count_of(single, several, " contain one call instead of two") if len(single) > FEW else ""
 
 
 def _calls_wrong(found: Evidence) -> str:
-    called = [answer for answer in wanting(found) if answer.calls and not answer.altered]
+    called = [answer for answer in found.calling if answer.calls and not answer.altered]
     wrong = [answer for answer in called if not answer.right and len(answer.calls) >= len(answer.task.wanted)]
     if len(wrong) <= max(FEW, len(called) * SHARE):
         return ""
@@ -198,7 +186,7 @@ def _thinking_matters(found: Evidence) -> str:
 
 
 def _calls_repaired(found: Evidence) -> str:
-    calling = wanting(found)
+    calling = found.calling
     repaired = [answer for answer in of_kind(calling, "repaired") if answer not in cut_short(found)]
     if len(repaired) < FEW:
         return ""

@@ -20,7 +20,7 @@ from unrender.gateway.answers.model import find_features as try_engine
 from unrender.gateway.answers.turns import TurnFactory
 from unrender.gateway.backends import Backend, EngineError
 from unrender.gateway.backends.connection import HttpEngine
-from unrender.probe.answers import LIMIT, Answer, ask, generated, prepared
+from unrender.probe.answers import LIMIT, Answer, ask, generated, may_think, prepared
 from unrender.probe.tasks import COUNTS, Task, tasks_with
 
 Told = Callable[[int, int], None]
@@ -103,6 +103,11 @@ class Evidence:
     skipped: int = 0
     """Number of tasks for which there was no time."""
 
+    @property
+    def calling(self) -> list[Answer]:
+        """The answers that should contain calls, without errors."""
+        return [answer for answer in self.answers if answer.task.wanted and not answer.error]
+
 
 async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, told: Told) -> Evidence:
     """Return the evidence about a running engine, gathered in about `seconds`. Raises `EngineError` if the engine doesn't answer at all."""
@@ -126,7 +131,9 @@ async def gather(engine: Backend, template: ChatTemplate, *, seconds: float, tol
         # Of each task, the request with the fewest tools is the quickest.
         quickest_last = sorted(called, key=lambda answer: -answer.task.count)
         clear = {answer.task.name: answer for answer in quickest_last if answer.calls and not answer.task.variables}
-        await _served(engine, found, [*clear.values()] or called[:2], begun + seconds)
+        for answer in [*clear.values()] or called[:2]:
+            if time.monotonic() < begun + seconds and (own_answer := await _own_answer(engine, answer)):
+                found.served.append(own_answer)
     found.seconds = time.monotonic() - begun
     return found
 
@@ -187,7 +194,7 @@ async def _touched(engine: Backend, turn: Turn) -> str:
     if await engine.count(bare) is not None:
         return ""  # each prompt is counted
     answers = [await generated(engine, FREE, replace(turn, prompt=text), limit=1) for text in texts]
-    short, trimmed, longer = (it.usage.prompt_tokens or 0 if it.usage else 0 for it in answers)
+    short, trimmed, longer = (answer.read for answer in answers)
     if short > _SHORT:
         return f"the engine reads {short} tokens in the prompt {texts[0]!r}"
     trims = trimmed == longer > 0 and bare != turn.prompt
@@ -199,7 +206,7 @@ async def _forced(engine: Backend, template: ChatTemplate) -> tuple[str, str] | 
     task = next(tasks_with(5))
     turn = prepared(template, task)
     call = ("post_message", {"channel": "a", "text": _SPOKEN}, "call00001")
-    thought = "I post it." if turn.format.reasoning.end and turn.thinking is not False else ""
+    thought = "I post it." if may_think(turn) else ""
     written = encode_answer(turn.format, reasoning=thought, calls=[call]).removeprefix(turn.prefill)
     sent = f"\n{written or _SPOKEN}\n"
     grammar = only(engine.capabilities.dialect, sent)
@@ -223,19 +230,19 @@ async def _renderings(engine: HttpEngine, template: ChatTemplate) -> Any:
     for name, task in shown.items():
         try:
             turn = prepared(template, task)
-            if turn.tool_prompt or turn.warnings:
-                continue  # `prepare` changes what the template can't render, and engines don't
-            ours = turn.prompt
+        except UnrenderError:
+            continue
+        if turn.tool_prompt or turn.warnings:
+            continue  # `prepare` changes what the template can't render, and engines don't
+        theirs = None
+        try:
             theirs = await engine.rendered(_body(task))
-        except UnrenderError as error:
+        except EngineError as error:
             # An engine without this path, or without a template, responds with 404.
-            if isinstance(error, EngineError) and error.status not in (None, 404):
-                yield Rendering(name=name, ours=ours, error=error.message)
-            if not isinstance(error, EngineError):
-                continue
-            theirs = None
+            if error.status not in (None, 404):
+                yield Rendering(name=name, ours=turn.prompt, error=error.message)
         if theirs is not None:
-            yield Rendering(name=name, ours=ours.removeprefix(bos), theirs=theirs.removeprefix(bos))
+            yield Rendering(name=name, ours=turn.prompt.removeprefix(bos), theirs=theirs.removeprefix(bos))
         else:
             yield await _counted(engine, template, name, task)
 
@@ -244,10 +251,8 @@ async def _counted(engine: Any, template: ChatTemplate, name: str, task: Task) -
     """Return the numbers of tokens that the engine reads of a conversation, since it doesn't show its prompt."""
     answer = await generated(engine, task, prepared(template, task), limit=1)
     own = await _own_answer(engine, answer)
-    read = answer.usage.prompt_tokens or 0 if answer.usage else 0
-    return Rendering(
-        name=name, ours=answer.turn.prompt, error=own.error if own else "", counts=(read, own.tokens if own else 0)
-    )
+    error, counts = (own.error, (answer.read, own.tokens)) if own else ("", (answer.read, 0))
+    return Rendering(name=name, ours=answer.turn.prompt, error=error, counts=counts)
 
 
 def _body(task: Task) -> dict[str, Any]:
@@ -287,13 +292,6 @@ def format_rank(answers: Iterable[Answer]) -> tuple[int, int]:
     """Return a sort key of a tool format: the right answers, and then those with calls in this format."""
     answers = list(answers)
     return sum(answer.right for answer in answers), sum(answer.kind == "own" for answer in answers)
-
-
-async def _served(engine: HttpEngine, found: Evidence, clear: Sequence[Answer], until: float) -> None:
-    """Send the requests of answers with calls to the engine's own endpoint."""
-    for answer in clear:
-        if time.monotonic() < until and (own := await _own_answer(engine, answer)):
-            found.served.append(own)
 
 
 async def _own_answer(engine: HttpEngine, answer: Answer) -> Served | None:

@@ -11,10 +11,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from os.path import commonprefix
 from typing import Any
 
-from unrender.probe.answers import Answer, Kind
+from unrender.probe.answers import Answer, Kind, may_think
 from unrender.probe.evidence import Evidence
 from unrender.probe.tasks import COUNTS
 
@@ -33,18 +34,9 @@ def count_of(answers: Iterable[Answer], among: Sequence[Answer], more: str = "")
     return f"{len(list(answers))} of {len(among)} answers{more}"
 
 
-def wanting(found: Evidence) -> list[Answer]:
-    """Return the answers that should contain calls, without errors."""
-    return [answer for answer in found.answers if answer.task.wanted and not answer.error]
-
-
 def of_kind(answers: Iterable[Answer], *kinds: Kind) -> list[Answer]:
     """Return the answers of these kinds."""
     return [answer for answer in answers if answer.kind in kinds]
-
-
-def _listed(counts: Sequence[int]) -> str:
-    return " and ".join(map(str, counts))
 
 
 def quoted(text: str) -> str:
@@ -84,57 +76,50 @@ def _engine_fails(found: Evidence) -> str:
 def _context_too_short(found: Evidence) -> str:
     refused = [answer for answer in found.answers if answer.error and _is_too_long(answer)]
     if refused:
-        counts = sorted({answer.task.count for answer in refused})
+        counts = " and ".join(map(str, sorted({answer.task.count for answer in refused})))
         size = f" of {found.context} tokens" if found.context else ""
-        return f"requests with {_listed(counts)} tools don't fit into the context{size}: {quoted(refused[0].error)}"
+        return f"requests with {counts} tools don't fit into the context{size}: {quoted(refused[0].error)}"
     cut = [answer for answer in found.answers if _lost(answer) > FEW]
-    whole = [answer for answer in found.answers if _read(answer) and abs(_lost(answer)) <= FEW]
+    whole = [answer for answer in found.answers if answer.read and abs(_lost(answer)) <= FEW]
     # Only long prompts are cut, so every prompt that is read completely is shorter than what is read of them.
-    if not cut or not whole or max(map(_sent, whole)) > min(map(_read, cut)) + FEW:
+    if not cut or not whole or max(it.sent for it in whole) > min(it.read for it in cut) + FEW:
         return _cut_by_length(found)
     worst = max(cut, key=_lost)
-    return f"the engine read {_read(worst)} of the {_sent(worst)} tokens of a prompt with {worst.task.count} tools"
+    return f"the engine read {worst.read} of the {worst.sent} tokens of a prompt with {worst.task.count} tools"
 
 
 def _cut_by_length(found: Evidence) -> str:
     """Compare prompts by their characters for each token, for engines that can't count. The tools in all of them are written alike."""
+    uncounted = [answer for answer in found.answers if answer.read and not answer.sent]
     groups = [
-        [it for it in found.answers if it.task.count == count and _read(it) and not _sent(it)] for count in COUNTS[1:]
+        sorted((it for it in uncounted if it.task.count == count), key=attrgetter("read")) for count in COUNTS[1:]
     ]
-    sizes = [(len(it.turn.prompt) / _read(it), it) for group in groups if (it := min(group, key=_read, default=None))]
+    sizes = [(len(group[0].turn.prompt) / group[0].read, group[0]) for group in groups if group]
     # Some engines don't count the tokens in their cache, so that requests of the same length have different counts.
-    even = all(max(map(_read, group)) < 1.5 * min(map(_read, group)) for group in groups if group)
+    even = all(group[-1].read < 1.5 * group[0].read for group in groups if group)
     if len(sizes) < FEW or not even or sizes[-1][0] < 1.4 * sizes[0][0]:
         return ""
     first, last = sizes[0][1], sizes[-1][1]
     prompts = [
-        f"{_read(it)} tokens of {len(it.turn.prompt)} characters with {it.task.count} tools" for it in (first, last)
+        f"{it.read} tokens of {len(it.turn.prompt)} characters with {it.task.count} tools" for it in (first, last)
     ]
     return f"the engine read {prompts[0]}, but only {prompts[1]}"
 
 
-def _sent(answer: Answer) -> int:
-    return answer.sent or 0
-
-
-def _read(answer: Answer) -> int:
-    return (answer.usage.prompt_tokens or 0) if answer.usage else 0
-
-
 def _lost(answer: Answer) -> int:
     """Return the number of tokens in the prompt that the engine didn't read; negative if it read more; 0 if unknown."""
-    return _sent(answer) - _read(answer) if _sent(answer) and _read(answer) else 0
+    return answer.sent - answer.read if answer.sent and answer.read else 0
 
 
 def _prompt_changed(found: Evidence) -> str:
     if found.touched:
         return found.touched
-    known = [answer for answer in found.answers if _sent(answer) and _read(answer)]
+    known = [answer for answer in found.answers if answer.sent and answer.read]
     odd = [answer for answer in known if abs(_lost(answer)) > FEW]
     # An engine that adds a begin-of-text token which the template lacks reads one token more in each prompt.
     if len(known) > _MANY and min(map(_lost, known)) > 0:
         odd = known
-    example = f", e.g. {_read(odd[0])} tokens instead of {_sent(odd[0])}" if odd else ""
+    example = f", e.g. {odd[0].read} tokens instead of {odd[0].sent}" if odd else ""
     return f"in {count_of(odd, found.answers, example)}" if len(odd) >= FEW else ""
 
 
@@ -158,7 +143,7 @@ def _begin_token_doubled(found: Evidence) -> str:
 
 def _shifts(found: Evidence) -> list[int]:
     """Return the numbers of tokens that the server's own endpoint reads in addition to the prompt."""
-    counts = [it.counts for it in found.renderings] + [(_read(it.answer), it.tokens) for it in found.served]
+    counts = [it.counts for it in found.renderings] + [(it.answer.read, it.tokens) for it in found.served]
     return [theirs - ours for ours, theirs in counts if ours and theirs]
 
 
@@ -199,7 +184,7 @@ def _stale_answers(found: Evidence) -> str:
     if len(late) > max(2 * FEW, len(found.answers) / 10):
         return f"{count_of(late, found.answers)} have the calls of the request before"
     for count in COUNTS:
-        answers = [it for it in found.answers if it.task.count == count and it.text.strip() and not is_missing(it)]
+        answers = [it for it in found.answers if it.task.count == count and it.text.strip() and not it.is_cut]
         called = [answer for answer in answers if answer.calls]
         # A real model doesn't give four tasks the same call, or thanks and questions the same text as tasks.
         for same in (called, answers if len(answers) > _MANY else []):
@@ -218,18 +203,18 @@ def _special_tokens_stripped(found: Evidence) -> str:
         lost = [token for token in found.template.format.preserved_tokens if token in sent and token not in came]
         stripped = lost and not sent.startswith(came) and _without(sent, lost).split() == came.split()
         return f"a grammar enforced {quoted(sent.strip())}, and {quoted(came.strip())} arrived" if stripped else ""
-    bare = [answer for answer in wanting(found) if "special-tokens-stripped" in answer.hints]
+    bare = [answer for answer in found.calling if "special-tokens-stripped" in answer.hints]
     gone = [answer for answer in bare if (answer.unseen or 0) >= FEW]
-    if len(gone) < FEW or len(gone) * 2 < len(bare) or len(bare) * 2 < len(wanting(found)):
+    if len(gone) < FEW or len(gone) * 2 < len(bare) or len(bare) * 2 < len(found.calling):
         return _reasoning_stripped(found)
     more = f", and the engine generated {_median(gone)} more tokens than their text has"
-    return count_of(bare, wanting(found), f" lack the markers of calls{more}")
+    return count_of(bare, found.calling, f" lack the markers of calls{more}")
 
 
 def _reasoning_stripped(found: Evidence) -> str:
     """Compare the missing tokens of answers with and without thinking. A stop string is missing in both."""
     end, known = found.template.format.reasoning.end, [answer for answer in found.answers if answer.unseen is not None]
-    on, off = ([it.unseen or 0 for it in known if _may_think(it) is thinks] for thinks in (True, False))
+    on, off = ([it.unseen or 0 for it in known if may_think(it.turn) is thinks] for thinks in (True, False))
     if len(on) <= _MANY or len(off) <= FEW or min(on) < max(off) + FEW or any(end in answer.text for answer in known):
         return ""
     return f"no answer has {end.strip()!r}, and with thinking, at least {min(on)} generated tokens are missing, otherwise at most {max(off)}"
@@ -245,36 +230,22 @@ def _median(answers: Iterable[Answer]) -> int:
     return round(statistics.median(answer.unseen or 0 for answer in answers))
 
 
-def tokens_of(answer: Answer) -> int:
-    """Return the number of generated tokens; 0 if unknown."""
-    return (answer.usage.completion_tokens or 0) if answer.usage else 0
-
-
-def is_missing(answer: Answer) -> bool:
-    """Return whether a part of the generated tokens didn't arrive."""
-    return (answer.unseen or 0) > max(4, tokens_of(answer) / 6)
-
-
 def _text_removed(found: Evidence) -> str:
-    gone = list(filter(is_missing, found.answers))
+    gone = [answer for answer in found.answers if answer.is_cut]
     if len(gone) < FEW or _changed(found):
         return ""
     return f"in {count_of(gone, found.answers)}, {_median(gone)} generated tokens (median) aren't in the text"
 
 
-def _may_think(answer: Answer) -> bool:
-    return answer.turn.thinking is not False and bool(answer.turn.format.reasoning.end)
-
-
 def cut_short(found: Evidence) -> list[Answer]:
     """Return the calls that end too early although neither the model nor the token limit ended them."""
-    broken = [answer for answer in of_kind(wanting(found), "broken", "silent", "repaired") if answer.finish == "stop"]
+    broken = [answer for answer in of_kind(found.calling, "broken", "silent", "repaired") if answer.finish == "stop"]
     other = {"reasoning-not-closed", "special-tokens-stripped"}
     shown = [answer for answer in broken if answer.text and not answer.altered and not other & answer.hints.keys()]
     cut = [answer for answer in shown if ("truncated" in answer.hints or answer.expected) and not _has_end(answer)]
     ends = Counter(answer.expected for answer in cut)
     place, times = ends.most_common(1)[0] if ends else ("", 0)
-    enough = times > FEW and times * 2 >= len(wanting(found))
+    enough = times > FEW and times * 2 >= len(found.calling)
     return [answer for answer in cut if answer.expected == place] if enough else []
 
 
@@ -289,11 +260,11 @@ def _cut_inside_calls(found: Evidence) -> str:
         return ""
     if sent.rstrip() != came.rstrip() and not _empty_answers(found):
         return f"a grammar enforced {quoted(sent.strip())}, and the answer ended before {quoted(sent[len(came) :])}"
-    if not cut or is_missing(cut[0]):
+    if not cut or cut[0].is_cut:
         return ""
     return count_of(
         cut,
-        wanting(found),
+        found.calling,
         f" end inside a call, where {cut[0].expected} is due, e.g. {quoted(cut[0].text[-_SHOWN:])}",
     )
 
@@ -301,14 +272,14 @@ def _cut_inside_calls(found: Evidence) -> str:
 def _token_limit(found: Evidence) -> str:
     short = [
         answer for answer in (*found.answers, *found.bound)
-        if answer.finish == "length" and answer.usage and tokens_of(answer) < answer.limit
+        if answer.finish == "length" and answer.usage and answer.tokens < answer.limit
     ]  # fmt: skip
-    over = [answer for answer in (*found.answers, *found.repeats) if tokens_of(answer) > answer.limit + FEW]
+    over = [answer for answer in (*found.answers, *found.repeats) if answer.tokens > answer.limit + FEW]
     if len(over) >= FEW:
-        return f"{len(over)} answers have up to {max(map(tokens_of, over))} tokens; the request allowed {over[0].limit}"
+        return f"{len(over)} answers have up to {max(answer.tokens for answer in over)} tokens; the request allowed {over[0].limit}"
     if len(short) < FEW:
         return ""
-    most = max(map(tokens_of, short))
+    most = max(answer.tokens for answer in short)
     return f"{len(short)} answers end after at most {most} tokens; the request allowed {short[0].limit}"
 
 
@@ -323,7 +294,7 @@ def _runs_on(found: Evidence) -> str:
     over = [answer for answer in found.answers if "text-after-end" in answer.hints]
     if len(over) >= FEW:
         return f"{count_of(over, found.answers)}: {over[0].hints['text-after-end']}"
-    calling = wanting(found)
+    calling = found.calling
     endless = [it for it in calling if it.finish == "length" and "reasoning-not-closed" not in it.hints]
     if len(endless) <= max(FEW, len(calling) * SHARE):
         return ""
@@ -382,7 +353,7 @@ def _same_in_all(found: Evidence) -> str:
     """Return the evidence for a case or for text that all answers share."""
     ended = [it for it in found.answers if _said(it) and it.finish == "stop" and "text-after-end" not in it.hints]
     # Reasoning may always begin with the same words.
-    plain = [it for it in ended if not _may_think(it)]
+    plain = [it for it in ended if not may_think(it.turn)]
     texts = list(map(_said, ended))
     if len(texts) <= _MANY:
         return ""
@@ -424,9 +395,7 @@ def _grammar_ignored(found: Evidence) -> str:
 
 
 def _empty_answers(found: Evidence) -> str:
-    empty = [
-        answer for answer in found.answers if not answer.error and not answer.text.strip() and not is_missing(answer)
-    ]
+    empty = [answer for answer in found.answers if not answer.error and not answer.text.strip() and not answer.is_cut]
     wanted = [answer for answer in empty if answer.task.wanted]
     enough = len(wanted) > FEW or len(empty) > max(FEW, len(found.answers) * SHARE)
     return f"{count_of(empty, found.answers)} are empty" if enough else ""

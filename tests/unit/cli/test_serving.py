@@ -16,6 +16,15 @@ import httpx2
 import pytest
 from live import free_port
 
+from unrender.cli.serving import _BACKENDS
+from unrender.gateway.config import BACKENDS, ENGINES
+
+
+def test_each_kind_of_engine_can_be_named():
+    """`--backend` has the kinds of the settings. The first is the sampler, and a model in this process has the option `--gguf`."""
+    assert {*_BACKENDS, "gguf"} == BACKENDS.keys()
+    assert {*_BACKENDS[1:]} == ENGINES.keys()
+
 
 @contextmanager
 def started(*words):

@@ -13,7 +13,7 @@ from serving import HELLO, TOOL, Told, asked, posted, template
 from unrender import ChatTemplate
 from unrender.gateway import app
 from unrender.gateway.answers.model import Model
-from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.answers.turns import ModelSettings, TurnFactory
 from unrender.gateway.backends import EngineCapabilities, EngineError, OutputPiece
 from unrender.openai import Usage
 
@@ -37,7 +37,7 @@ def engine(*, holds=True, doubles=False, end="", capabilities=CONSTRAINED, fails
 
 def model(engine):
     template = ChatTemplate.from_string(beside(__file__, "probed.jinja"), bos_token="<s>")
-    return Model(name="m", turns=TurnFactory(template=template), backend=engine, probes=True)
+    return Model(name="m", turns=TurnFactory(template=template, settings=ModelSettings(probe=True)), backend=engine)
 
 
 ENGINES = {

@@ -68,7 +68,8 @@ def test_light_client_does_not_wait_for_heavy_ones():
     async def run():
         workers, held, order = Workers(2, "test"), threading.Event(), []
         now = time.monotonic()
-        workers._spent.update(dict.fromkeys(range(8), (60.0, now)))
+        for heavy_one in range(8):
+            workers._spent.put(heavy_one, (60.0, now), weight=1)
 
         def heavy(client):
             held.wait(20)

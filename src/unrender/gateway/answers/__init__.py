@@ -65,15 +65,17 @@ class RunningAnswer:
     """Kind of each engine error, including errors of retried jobs."""
     unread: int = 0
     """Number of choices with a call in another syntax that wasn't parsed."""
+    lacking: bool = False
+    """True if a finished choice violates a `tool_choice` or `response_format` that no grammar enforced."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames. The first frame is sent with the engine's first piece. Raises `Failure` if the engine fails."""
         wants = self.ask.logprobs is not None
-        engine = self.model.capabilities
-        policy = self.prepared.policy(engine, self.model.tool_calls, self.model.repair)
-        bound = engine.dialect and self.model.turns.constrain != "never"
+        engine, settings = self.model.capabilities, self.model.settings
+        policy = self.prepared.policy(engine, settings)
+        bound = engine.dialect and settings.constrain != "never"
         # A healed answer contains text that isn't among the sampled ids.
-        healed = self.model.heals and bound and policy.tool_calls == "complete" and not self.ask.token_ids
+        healed = settings.heal and bound and policy.tool_calls == "complete" and not self.ask.token_ids
         heals = _HEALS if healed else 0
         self.choices = [
             ChoiceState(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy, heals=heals)
@@ -95,7 +97,7 @@ class RunningAnswer:
     @property
     def limit(self) -> int | None:
         """Token limit of the request, or else of the model."""
-        return self.ask.limit or self.model.max_tokens
+        return self.ask.limit or self.model.settings.max_tokens
 
     @property
     def usage(self) -> Usage:
@@ -106,12 +108,6 @@ class RunningAnswer:
             completion_tokens=sum(usage.completion_tokens for usage in counted),
             reasoning_tokens=sum(usage.reasoning_tokens or 0 for usage in counted),
         )
-
-    @property
-    def lacking(self) -> bool:
-        """True if a finished choice violates a `tool_choice` or `response_format` that no grammar enforced."""
-        engine = self.model.capabilities
-        return any(self.prepared.lacking(engine, choice.outcome) for choice in self.choices)
 
     def keep(self, shelf: Shelf) -> None:
         """Store the answer for the next request of the conversation."""
@@ -126,20 +122,17 @@ class RunningAnswer:
         last: list[Event] = []
         while job is not None:
             try:
-                begun, pieces = await self._begun(job)
-                piece: OutputPiece | None = begun
-                async with aclosing(pieces):
+                async with aclosing(self._pieces(job)) as pieces:
                     # An engine's packet often holds several tokens. Their frames are sent in one write, since a write costs more than a
                     # token. After a stop string or the last allowed call, leave the loop: this closes the generator, which stops the
                     # engine.
-                    while piece is not None:
+                    async for piece in pieces:
                         await self._taken(index, piece, held)
                         if choice.done:
                             break
                         if not piece.more:
                             yield b"".join(held)
                             held.clear()
-                        piece = await anext(pieces, None)
                 last = await self._finished(choice)
             except EngineError as error:
                 healing, last = choice.resumed, self._released(choice, error)
@@ -165,11 +158,11 @@ class RunningAnswer:
             self._tell_unread()
         outcome = choice.outcome
         lacking = self.prepared.lacking(self.model.capabilities, outcome)
-        lacking += (f"the answer was truncated after {MAX_ITEMS} tool calls",) if choice.full else ()
-        lacking += (*cut_off, *choice.mismatched)
-        lacking += tuple(f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings)
-        ended = self.surface.end(index, replace(outcome, warnings=lacking))
-        return ending + ended
+        self.lacking = self.lacking or bool(lacking)
+        full = [f"the answer was truncated after {MAX_ITEMS} tool calls"] if choice.full else []
+        healed = [f"a call of {name!r} {_HEALED if well else _NOT_HEALED}" for name, well in choice.healings]
+        warnings = (*lacking, *full, *cut_off, *choice.mismatched, *healed)
+        return ending + self.surface.end(index, replace(outcome, warnings=warnings))
 
     def _tell_unread(self) -> None:
         """Count an answer with a call that wasn't parsed. The first one of a model is logged."""
@@ -219,25 +212,21 @@ class RunningAnswer:
         limit = None if job.limit is None else job.limit - choice.counted.completion_tokens
         return replace(job, turn=self.model.sent(turn), grammar=grammar, limit=limit)
 
-    async def _begun(self, job: Job) -> tuple[OutputPiece, AsyncGenerator[OutputPiece, None]]:
-        """Send a job. Return the first piece of the answer and a generator of the remaining pieces. Raises `EngineError`."""
-        for left in reversed(range(self.model.attempts)):
-            pieces = self.model.backend.generate(job)
+    async def _pieces(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
+        """Send a job, and yield the pieces of the answer. Raises `EngineError`."""
+        begun = False
+        for left in reversed(range(self.model.settings.attempts)):
             try:
-                return await anext(pieces), pieces
-            # If the engine returns no output, the answer is empty, which is not an error.
-            except StopAsyncIteration:
-                return OutputPiece("", 0), pieces
+                async with aclosing(self.model.backend.generate(job)) as pieces:
+                    async for piece in pieces:
+                        begun = True
+                        yield piece
+                return
             except EngineError as error:
-                if not (left and error.transient):
+                if begun or not (left and error.transient):
                     raise
                 self.errors.append(error.kind)
-            # If cancelled before the first piece, close the generator here, since the caller doesn't have it yet.
-            except BaseException:
-                await pieces.aclose()
-                raise
             await asyncio.sleep(_PAUSE)
-        raise AssertionError("expected at least one attempt")
 
     def _job(self, index: int) -> Job:
         ask = self.ask

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import unrender
@@ -75,10 +76,8 @@ class ChoiceState:
         """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
         """Token counts from the engine."""
-        self._ids: list[int] = []
-        self._prompt_ids: tuple[int, ...] = ()
-        self._scores: list[Mapping[str, Any]] = []
-        """Log probabilities of all tokens."""
+        self._pieces: list[OutputPiece] = []
+        """All pieces, with the token ids and log probabilities of the answer."""
         self._texts: list[str] = []
         self._chunks: ChunkParser | None = None
         """The parser together with the engine's token ids. None if the engine doesn't send ids, or if a call was healed."""
@@ -148,10 +147,8 @@ class ChoiceState:
         self.usage = None if self.resumed else piece.usage or self.usage
         self._tokens += piece.tokens
         self.rewritten += piece.tokens if self.resumed else 0
-        self._ids += piece.ids
-        self._prompt_ids = self._prompt_ids or piece.prompt_ids
+        self._pieces.append(piece)
         if self._logprobs is not None:
-            self._scores += piece.logprobs
             self._early += piece.logprobs
             if piece.text:
                 self._place(self._logprobs, piece.text)
@@ -266,9 +263,9 @@ class ChoiceState:
             message=message,
             reason=reason,
             stopped_by=self.stopped_by,
-            prompt_ids=self._prompt_ids,
-            token_ids=tuple(self._ids),
-            logprobs=tuple(self._scores),
+            prompt_ids=next((piece.prompt_ids for piece in self._pieces if piece.prompt_ids), ()),
+            token_ids=tuple(chain.from_iterable(piece.ids for piece in self._pieces)),
+            logprobs=tuple(chain.from_iterable(piece.logprobs for piece in self._pieces)),
         )
 
     @property

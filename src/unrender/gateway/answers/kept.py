@@ -240,15 +240,12 @@ class Conversations:
     def __len__(self) -> int:
         return len(self._answers)
 
-    def find(self, history: History, id: str = "") -> KeptAnswer | None:
-        """Return the stored answer that these messages continue, or None if there is none.
+    def find(self, sent: MessagePlace, id: str = "") -> KeptAnswer | None:
+        """Return the stored answer at the place of a conversation's last answer, or None if there is none.
 
         If `id` isn't empty, only the answers of the completion with this id match. If several answers match, one with the same call ids is
         preferred. Answers with different reasoning never match. Raises `LookupError` if several different answers match.
         """
-        sent = history.answer
-        if sent is None:
-            return None
         with self._lock:
             known = [one for one in self._answers.get(sent.digest, ()) if not id or one.id == id]
             fitting = [one for one in known if one.place.admits(sent)]

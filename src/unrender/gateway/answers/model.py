@@ -10,15 +10,13 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from unrender import Turn
-from unrender.gateway.answers.turns import HELLO, CallDelivery, TurnFactory
+from unrender.gateway.answers.turns import HELLO, ModelSettings, TurnFactory
 from unrender.gateway.backends import Backend, EngineCapabilities, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure, FailureKind
 from unrender.limits import MAX_SMALL
-from unrender.machine import Repairs
-from unrender.messages import ReasoningField
 from unrender.openai import Usage
 from unrender.signatures import expected_one_of
 
@@ -48,7 +46,7 @@ class Findings:
 
     def told(self) -> dict[str, bool | None]:
         """Return the findings in the format of `/ready`."""
-        return {name: value for name, value in asdict(self).items() if name not in ("unread", "tried", "trying")}
+        return {"grammar": self.grammar, "adds_bos": self.adds_bos}
 
     def complaints(self) -> list[str]:
         """Return warnings for the operator."""
@@ -126,22 +124,13 @@ class Model:
     backend: Backend
     aliases: tuple[str, ...] = ()
     """Other names of the model; "*" matches every name that no other model has."""
-    reasoning_field: ReasoningField = "reasoning_content"
-    attempts: int = 2
-    """Maximum number of attempts per job. A job is retried only while the engine has returned nothing."""
-    tool_calls: CallDelivery = "auto"
-    repair: Repairs = "format"
-    """Damaged calls to repair, as in `Policy`."""
-    max_tokens: int | None = None
-    """Token limit for requests without one; None if only the engine limits them."""
-    parallel_tool_calls: bool = True
-    """False if an answer has at most one call, whatever the request says."""
-    heals: bool = True
-    """True if an engine that supports grammars regenerates the rest of a broken call with a grammar."""
-    probes: bool = False
-    """True if the engine is probed when it is first ready."""
     found: Findings = field(default_factory=Findings)
     """Results of probing the engine."""
+
+    @property
+    def settings(self) -> ModelSettings:
+        """The model's settings."""
+        return self.turns.settings
 
     @property
     def capabilities(self) -> EngineCapabilities:

@@ -14,14 +14,15 @@ import re
 import secrets
 import time
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
+
+from pydantic import Field
 
 from unrender import ChatTemplate, GrammarError, Policy, RequestError, TemplateError, Turn, UnrenderError
 from unrender.cache import Cache
@@ -31,10 +32,12 @@ from unrender.errors import ExtendError, SchemaWarning
 from unrender.gateway.answers.kept import History, KeptAnswer, Shelf, read_history, shelf_key, weight_of
 from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
+from unrender.gateway.schema import Settings
 from unrender.gateway.surfaces import Ask, ChoiceOutcome
 from unrender.grammar import conforms
-from unrender.limits import MAX_ITEMS, MAX_MESSAGES, MAX_STORED
+from unrender.limits import MAX_COUNT, MAX_ITEMS, MAX_MESSAGES, MAX_STORED
 from unrender.machine import Repairs
+from unrender.messages import ReasoningField
 from unrender.turn import Thoughts
 from unrender.types import Healing
 
@@ -81,6 +84,32 @@ accepts token ids, otherwise "break".
 """
 
 
+class ModelSettings(Settings):
+    """Settings of one model, whatever its engine."""
+
+    constrain: Constrain = "always"
+    variables: dict[str, Any] = Field(default_factory=dict)
+    """Template variables for every request. A request's own variables take precedence."""
+    tool_format: str = "auto"
+    extend: Extend = "on"
+    thoughts: Thoughts = "tool_cycle"
+    markers: MarkerTreatment = "auto"
+    reasoning_field: ReasoningField = "reasoning_content"
+    tool_calls: CallDelivery = "auto"
+    repair: Repairs = "format"
+    """Damaged calls to repair, as in `Policy`."""
+    heal: bool = True
+    """True if an engine that supports grammars regenerates the rest of a broken call with a grammar."""
+    probe: bool = False
+    """True if the engine is probed when it is first ready."""
+    attempts: Annotated[int, Field(ge=1, le=10)] = 2
+    """Maximum number of attempts per job. A job is retried only while the engine has returned nothing."""
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    """Token limit for requests without one; None if only the engine limits them."""
+    parallel_tool_calls: bool = True
+    """False if an answer has at most one call, whatever the request says."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """Source of a prompt: rendered, or extended from a stored answer."""
@@ -93,14 +122,6 @@ class Origin:
     """Number of reused characters: the previous prompt and its answer."""
     reason: str = ""
     """Reason for rendering, as one word; "" if the prompt was extended."""
-
-
-class _NotExtended(Exception):
-    """Raised if a conversation can't extend a stored answer, so that its prompt has to be rendered. `reason` is one word."""
-
-    def __init__(self, reason: str, said: str) -> None:
-        super().__init__(said)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +140,13 @@ class Prepared:
     grammar_seconds: float | None = None
     """None if no grammar was needed."""
 
-    def policy(self, engine: EngineCapabilities, calls: CallDelivery, repair: Repairs) -> Policy:
+    def policy(self, engine: EngineCapabilities, settings: ModelSettings) -> Policy:
         """Return the policy for parsing the answer."""
         # A call is guaranteed only if the grammar constrains the entire answer. A lazy grammar starts at a trigger. Before that,
         # "<tool_call> is how I call" is text that looks like a call, and a streamed call can't be taken back.
         bound = self.grammar is not None and self.turn.request._call_required
-        written = calls == "streamed" or (calls == "auto" and (bound or engine.obeys))
-        return Policy(tool_calls="streamed" if written else "complete", repair=repair)
+        written = settings.tool_calls == "streamed" or (settings.tool_calls == "auto" and (bound or engine.obeys))
+        return Policy(tool_calls="streamed" if written else "complete", repair=settings.repair)
 
     def unbound(self, engine: EngineCapabilities) -> list[str]:
         """Return the parameters that neither a grammar nor the engine enforces."""
@@ -172,7 +193,7 @@ class Workers:
         self._pool = ThreadPoolExecutor(threads, name)
         self._threads = threads
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
-        self._spent: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        self._spent: Cache[tuple[float, float]] = Cache(MAX_MESSAGES)
         """Seconds that each client needed, which fade with time, and the time of its last task. Their number is limited."""
         self._running: list[bool] = []
         """One item per busy thread: True if its client needed much time."""
@@ -190,14 +211,11 @@ class Workers:
             try:
                 return await asyncio.get_running_loop().run_in_executor(self._pool, work)
             finally:
-                self._spent[client] = (spent + time.monotonic() - begun, time.monotonic())
-                self._spent.move_to_end(client)
-                if len(self._spent) > MAX_MESSAGES:
-                    self._spent.popitem(last=False)
+                self._spent.put(client, (spent + time.monotonic() - begun, time.monotonic()), weight=1)
                 self._free(heavy=heavy)
 
     def _seconds(self, client: Hashable) -> float:
-        seconds, last = self._spent.get(client, (0.0, 0.0))
+        seconds, last = self._spent.get(client) or (0.0, 0.0)
         return seconds / (1 + (time.monotonic() - last) / _FADING)
 
     def _fits(self, *, heavy: bool) -> bool:
@@ -230,18 +248,10 @@ class Workers:
 
 @dataclass(kw_only=True)
 class TurnFactory:
-    """Creates the turns of one model.
-
-    `variables` are the template's variables for every request. A request's own variables take precedence.
-    """
+    """Creates the turns of one model."""
 
     template: ChatTemplate
-    constrain: Constrain = "always"
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    tool_format: str = "auto"
-    extend: Extend = "on"
-    thoughts: Thoughts = "tool_cycle"
-    markers: MarkerTreatment = "auto"
+    settings: ModelSettings = field(default_factory=ModelSettings)
     _own: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     """Part of the key under which answers are stored. Two models, or one model with other settings, never share answers."""
     _grammars: Cache[Built] = field(default_factory=lambda: Cache(MAX_STORED))
@@ -307,7 +317,8 @@ class TurnFactory:
         self, ask: Ask, shelf: Shelf | None = None, engine: EngineCapabilities = _NO_ENGINE
     ) -> tuple[Turn, Origin]:
         """Return the turn and the origin of its prompt. If the conversation continues a stored answer, the prompt extends that answer."""
-        if self.extend == "off" or shelf is None or (self.extend == "on" and not shelf.all.most):
+        extend = self.settings.extend
+        if extend == "off" or shelf is None or (extend == "on" and not shelf.all.most):
             return self._rendered(ask, engine), Origin(reason="off")
         key = shelf_key(self._own, shelf.sender, ask.tools, ask.effort, sorted(ask.template.items()))
         history = None if ask.continues else read_history(key, ask.messages)
@@ -315,31 +326,31 @@ class TurnFactory:
             return self._rendered(ask, engine), Origin()
         try:
             return self._extended(ask, history, shelf, engine)
-        except _NotExtended as error:
-            if self.extend == "required" and error.reason != "new":
+        except ExtendError as error:
+            if extend == "required" and error.reason != "new":
                 raise invalid(f"messages: {error}", param="messages", code=_NOT_EXTENDED) from error
             return self._rendered(ask, engine), Origin(history=history, reason=error.reason)
 
     def _extended(
         self, ask: Ask, history: History | None, shelf: Shelf, engine: EngineCapabilities
     ) -> tuple[Turn, Origin]:
-        """Return the turn that continues a stored answer. Raises `_NotExtended`."""
+        """Return the turn that continues a stored answer. Raises `ExtendError`."""
         if history is None:
-            raise _NotExtended("continued", "an answer with a prefill isn't kept")
+            raise ExtendError("an answer with a prefill isn't kept", "continued")
         if history.answer is None:
-            raise _NotExtended("new", "the conversation has no answer to continue")
+            raise ExtendError("the conversation has no answer to continue", "new")
         news = ask.messages[history.length :]
         if not news:
-            raise _NotExtended("no_news", "expected a message after the last answer")
+            raise ExtendError("expected a message after the last answer", "no_news")
         if engine.images != "shown" and _has_images(news):
-            raise _NotExtended("media", "the engine has its own image placeholder")
+            raise ExtendError("the engine has its own image placeholder", "media")
         try:
-            kept = shelf.all.find(history, ask.previous)
+            kept = shelf.all.find(history.answer, ask.previous)
         except LookupError as error:
             said = f"{error} the messages; send their reasoning back, or the id of the last completion in `metadata`"
-            raise _NotExtended("ambiguous", said) from None
+            raise ExtendError(said, "ambiguous") from None
         if kept is None:
-            raise _NotExtended("not_kept", "no kept conversation matches the messages up to the last answer")
+            raise ExtendError("no kept conversation matches the messages up to the last answer", "not_kept")
         # Restore the original ids, which the prompt contains, since the client may have renamed the calls.
         names = dict(zip(history.calls, kept.calls, strict=True))
         own = _own_results(news, names)
@@ -347,28 +358,29 @@ class TurnFactory:
             turn = kept.turn.next(
                 kept.text,
                 own,
-                thoughts=self.thoughts,
+                thoughts=self.settings.thoughts,
                 # Parameters that this request omits are reset, not taken from the last request.
                 tool_choice=ask.tool_choice or "auto",
                 response_format=ask.response_format or {"type": "text"},
                 parallel_tool_calls=ask.parallel_tool_calls,
             )
-        except ExtendError as error:
-            raise _NotExtended(error.reason, str(error)) from error
+        except ExtendError:
+            raise
         # Render the prompt instead, since rendering reports the error with its position in the conversation.
         except UnrenderError as error:
-            raise _NotExtended("messages", str(error)) from error
-        if self.markers == "auto" and turn._has_markers and turn.media and engine.takes_ids == "text":
-            raise _NotExtended("media", "the engine accepts no prompt as token ids with images")
+            raise ExtendError(str(error), "messages") from error
+        if self.settings.markers == "auto" and turn._has_markers and turn.media and engine.takes_ids == "text":
+            raise ExtendError("the engine accepts no prompt as token ids with images", "media")
         end = replace(history.end, thoughts=kept.place.thoughts)
         turn = replace(turn, warnings=tuple(_notes(kept.turn, turn, history.length)))
         return turn, Origin(history=replace(history, end=end), reused=len(kept.turn.prompt) + len(kept.text))
 
     def _rendered(self, ask: Ask, engine: EngineCapabilities) -> Turn:
-        markers: MarkerPolicy = "break" if self.markers == "auto" else self.markers
-        if self.markers == "auto" and engine.takes_ids != "never":
+        given = self.settings.markers
+        markers: MarkerPolicy = "break" if given == "auto" else given
+        if given == "auto" and engine.takes_ids != "never":
             markers = "break" if engine.takes_ids == "text" and _has_images(ask.messages) else "encode"
-        variables = {"reasoning_effort": ask.effort, **self.variables, "chat_template_kwargs": ask.template}
+        variables = {"reasoning_effort": ask.effort, **self.settings.variables, "chat_template_kwargs": ask.template}
         try:
             return self.template.prepare(
                 ask.messages,
@@ -377,7 +389,7 @@ class TurnFactory:
                 parallel_tool_calls=ask.parallel_tool_calls,
                 response_format=ask.response_format,
                 continue_final_message=ask.continues,
-                tool_format=self.tool_format,
+                tool_format=self.settings.tool_format,
                 markers=markers,
                 **variables,
             )
@@ -404,7 +416,7 @@ class TurnFactory:
         request = turn.request
         due = request._call_required or request.response_schema is not None
         free = request._calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
-        return (due and self.constrain != "never") or (free and self.constrain == "always")
+        return (due and self.settings.constrain != "never") or (free and self.settings.constrain == "always")
 
     def _keyed(self, ask: Ask, engine: EngineCapabilities, shelf: Shelf | None) -> tuple[Turn, Origin, Hashable | None]:
         """Return the turn, the origin of its prompt, and the cache key of its grammar. The key is None if no grammar is needed."""
@@ -445,11 +457,11 @@ def _notes(before: Turn, turn: Turn, length: int) -> Iterable[str]:
 
 
 def _own_results(news: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ...]:
-    """Return new messages with the call ids of the prompt. Raises `_NotExtended` for a result of another call."""
+    """Return new messages with the call ids of the prompt. Raises `ExtendError` for a result of another call."""
     own = tuple(_renamed(message, names) for message in news)
     # Rendering accepts the id of an earlier call, and reports a wrong id with its position.
     if unknown := {id for message in own if (id := message.get("tool_call_id"))}.difference(names.values()):
-        raise _NotExtended("messages", f"tool_call_id: no call of the last answer has the id {min(unknown)!r:.60}")
+        raise ExtendError(f"tool_call_id: no call of the last answer has the id {min(unknown)!r:.60}", "messages")
     return own
 
 

@@ -24,6 +24,11 @@ from unrender.examples import example_answer
 from unrender.openai import Usage
 from unrender.types import Trigger
 
+SAMPLING = frozenset(
+    {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
+)
+"""Names of all sampling parameters, as in `Job.sampling`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapabilities:
@@ -199,13 +204,10 @@ class Sampler:
     It generates `rate` tokens per second; 0 means no limit.
     """
 
+    capabilities: EngineCapabilities = EngineCapabilities(obeys=True, images="shown")
+
     def __init__(self, *, rate: float = 0.0) -> None:
         self._pause = 1 / rate if rate else 0.0
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of the sampler. It needs no grammar, since its answers are always well-formed."""
-        return EngineCapabilities(obeys=True, images="shown")
 
     async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield an example answer. The wording depends on the seed."""

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, ClassVar
 
-from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.backends.connection import (
-    Connection,
-    EngineObject,
-    HttpEngine,
-    LineReader,
-    event_data,
-    list_in,
-    score,
-    scored_items,
-)
-from unrender.gateway.backends.prompt_ids import PromptIds
+from unrender.gateway.backends import SAMPLING, EngineCapabilities, EngineError, Job, OutputPiece
+from unrender.gateway.backends.connection import EngineObject, HttpEngine, list_in, score, scored_items
 from unrender.openai import Usage
 
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
-_MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
 _TOKENIZE = "/tokenize"
 """Path for counting tokens."""
 _TOKENS_IN = "/inference/v1/generate"
@@ -30,40 +18,24 @@ _TOKENS_IN = "/inference/v1/generate"
 _UNLIMITED = 4096
 """Default value of `max_tokens` if the room in the context is unknown. Without `max_tokens`, engines stop after 16 tokens."""
 _SAMPLED = (
-    *sorted(_COMMON | _MORE),
+    *sorted(SAMPLING),
     *("stop", "seed", "logprobs", "skip_special_tokens", "spaces_between_special_tokens", "include_stop_str_in_output"),
 )
 """Sampling parameters that both of vLLM's paths accept, for text and for token ids."""
 
 
 class Completions(HttpEngine):
-    """An engine that completes text. `model` is the model's name on the engine; "" selects the engine's first model."""
+    """An engine that completes text."""
 
     path = "/v1/completions"
-    health = "/v1/models"
-    sampling = _COMMON
-    """Sampling parameters that have an effect."""
+    health = sign = "/v1/models"
+    usage_follows = True
+    capabilities = EngineCapabilities(logprobs=True, sampling=_COMMON)
     fixed: ClassVar[Mapping[str, Any]] = {}
     """Fields of every request."""
 
-    def __init__(self, connection: Connection, *, model: str = "") -> None:
-        super().__init__(connection)
-        self._model = model
-        self._context: int | None = None
-        """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of every engine with this API."""
-        return EngineCapabilities(logprobs=True, sampling=self.sampling)
-
-    def _reader(self, job: Job) -> LineReader:
-        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
-            # The usage follows the piece with the finish reason, so the stream ends only with `[DONE]`.
-            data = event_data(line, self._where)
-            return ([], True) if data is None else (self._pieces(data, job.logprobs), False)
-
-        return read
+    _context: int | None = None
+    """Context size in tokens; 0 if the engine doesn't report it, and None before the first request."""
 
     async def _body(self, job: Job) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -74,7 +46,7 @@ class Completions(HttpEngine):
             "max_tokens": await self._limit(job),
             "stop": list(job.turn.stop)[:4],  # OpenAI allows four; the parser detects the others
             **self.fixed,
-            **{name: value for name, value in job.sampling.items() if name in self.sampling},
+            **{name: value for name, value in job.sampling.items() if name in self.capabilities.sampling},
         }
         if job.seed is not None:
             body["seed"] = job.seed
@@ -157,10 +129,20 @@ class Completions(HttpEngine):
 
 
 class VLLM(Completions):
-    """A vLLM server. The engine accepts structural tags and, since vLLM 0.33, token ids and images."""
+    """A vLLM server. The engine accepts structural tags and, since vLLM 0.33, token ids and images.
 
-    health = "/health"
-    sampling = _COMMON | _MORE
+    An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
+    """
+
+    health, sign = "/health", "/version"
+    capabilities = EngineCapabilities(
+        dialect="structural_tag",
+        logprobs=True,
+        token_ids=True,
+        takes_ids="always",
+        sampling=SAMPLING,
+        images="shown",
+    )
     fixed: ClassVar[Mapping[str, Any]] = {
         "add_special_tokens": False,  # the template has already added BOS
         "skip_special_tokens": False,  # the parser needs special tokens
@@ -170,35 +152,18 @@ class VLLM(Completions):
         "return_token_ids": True,
     }
 
-    def __init__(self, connection: Connection, *, model: str = "") -> None:
-        super().__init__(connection, model=model)
-        self._takes_ids: bool | None = None
-        """True if the engine returns text for token ids; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of)
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of vLLM.
-
-        An engine started with its own reasoning parser accepts grammars on this path, but ignores them.
-        """
-        return replace(
-            super().capabilities, dialect="structural_tag", images="shown", token_ids=True, takes_ids="always"
-        )
+    _takes_ids: bool | None = None
+    """True if the engine returns text for token ids; None before the first request."""
 
     async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the engine's output. With token ids, a prompt reuses the exact ids that were sampled before."""
-        if not job.turn.media and not await self._ids_taken():
-            async with aclosing(super().generate(job)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
+        as_ids, generate = job.turn.media or await self._ids_taken(), super().generate
         try:
-            async with aclosing(self._prompt_ids.generated(job, super().generate)) as pieces:
+            async with aclosing(self._prompt_ids.generated(job, generate) if as_ids else generate(job)) as pieces:
                 async for piece in pieces:
                     yield piece
         except EngineError as error:
-            if error.status == 404:  # The engine was probably restarted with a release that lacks this path.
+            if as_ids and error.status == 404:  # The engine was probably restarted with a release that lacks this path.
                 self._takes_ids = None
             raise
 
@@ -262,13 +227,9 @@ class VLLM(Completions):
         ids = (await self._query(_TOKENIZE, {"model": name, **request})).get("tokens")
         return (await self._query("/detokenize", {"model": name, "tokens": ids})).text("prompt") or None
 
-    async def _tokenized(self, text: str) -> EngineObject:
+    async def _tokenized(self, text: str, *, start: bool = False) -> EngineObject:  # noqa: ARG002 - it adds no BOS
         body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
         return await self._query(_TOKENIZE, body)
-
-    async def _tokens_of(self, text: str) -> list[int]:
-        """Return the ids of a text. Raises `EngineError` for an invalid response."""
-        return (await self._tokenized(text)).given_ids("tokens")
 
 
 def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:

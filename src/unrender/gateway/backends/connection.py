@@ -13,11 +13,13 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Self
 
 import aiohttp
 
-from unrender.gateway.backends import EngineError, Job, OutputPiece, scored
+from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece, scored
+from unrender.gateway.backends.prompt_ids import PromptIds
 from unrender.limits import MAX_LINE
 
 SHOWN = 300
@@ -40,10 +42,6 @@ _QUICK = aiohttp.ClientTimeout(total=10)
 """Timeout for all requests except those that generate answers."""
 _PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=10)
 """Timeout for requests that generate answers. `idle_timeout` limits their silence."""
-
-
-LineReader = Callable[[bytes], tuple[list[OutputPiece], bool]]
-"""Function that returns the pieces in a line, and whether the line is the final event."""
 
 
 class Connection:
@@ -206,15 +204,28 @@ _CUT = "the engine closed the stream before its final event"
 
 
 class HttpEngine:
-    """Base class of engines with an HTTP API: sends JSON and reads the answer line by line, up to its last event."""
+    """Base class of engines with an HTTP API: sends JSON and reads the answer line by line, up to its last event.
+
+    `model` is the model's name at an engine with several models; "" selects the first one.
+    """
 
     path = ""
     """Path for jobs."""
     health = "/health"
     """Path that responds with 200 once the engine is ready."""
+    sign = ""
+    """Path that only this kind of engine has."""
+    capabilities: EngineCapabilities = EngineCapabilities()
+    usage_follows = False
+    """True if an event with the usage follows the piece with the finish reason, so that only `[DONE]` ends the stream."""
 
-    def __init__(self, connection: Connection) -> None:
+    strips_stop = False
+    """True if the engine removes the stop string from the text, but not from the token ids."""
+
+    def __init__(self, connection: Connection, *, model: str = "") -> None:
         self._connection = connection
+        self._model = model
+        self._prompt_ids = PromptIds(self._tokens_of, strips_stop=self.strips_stop)
         self._where: str = connection.url + self.path
 
     def _path(self, job: Job) -> str:  # noqa: ARG002
@@ -225,9 +236,21 @@ class HttpEngine:
         """Return the request body for a job."""
         raise NotImplementedError
 
-    def _reader(self, job: Job) -> LineReader:
-        """Return a reader for the lines of one answer."""
+    def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
+        """Return a function that returns the pieces in each event of one answer."""
+        return partial(self._pieces, top=job.logprobs)
+
+    def _pieces(self, data: EngineObject, top: int | None) -> list[OutputPiece]:
+        """Return the pieces in an event, with at most `top` alternatives for each token; None for no log probabilities."""
         raise NotImplementedError
+
+    async def _tokenized(self, text: str, *, start: bool = False) -> EngineObject:
+        """Return the engine's response with the `tokens` of a text. With `start`, the text is the start of a prompt."""
+        raise NotImplementedError
+
+    async def _tokens_of(self, text: str, *, start: bool = False) -> list[int]:
+        """Return the ids of a text. Raises `EngineError` for an invalid response."""
+        return (await self._tokenized(text, start=start)).given_ids("tokens")
 
     async def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Yield the pieces of the engine's answer."""
@@ -239,13 +262,13 @@ class HttpEngine:
                 left = len(lines)
                 for line in lines:
                     left -= 1
-                    pieces, last = read(line)
-                    for piece in pieces:
+                    data = self._event(line)
+                    for piece in read(data) if data else ():
                         finished = finished or piece.finish is not None
                         yield piece._replace(more=True) if left else piece
-                    if last and not finished:
+                    if data is None and not finished:
                         raise EngineError(_CUT, where=self._where)
-                    if last:
+                    if data is None or (finished and not self.usage_follows):
                         with suppress(TimeoutError, EngineError):
                             async with asyncio.timeout(_END):
                                 await anext(reads, None)
@@ -253,6 +276,20 @@ class HttpEngine:
         # Some engines end a complete answer without the final event.
         if not finished:
             raise EngineError(_CUT, where=self._where, transient=left is None)
+
+    def _event(self, line: bytes) -> EngineObject | None:
+        """Return the JSON in a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
+
+        Raises `EngineError` if the data is not an object or reports an error.
+        """
+        if not line.startswith(b"data:"):
+            if line.startswith(b"error:"):  # llama-server's form
+                raise EngineError(_reason(line[6:]), where=self._where)
+            # Skip lines without data, such as `: ping` and `event: message`.
+            return EngineObject({}, self._where)
+        # "data:{…}" and "data: {…}" are equivalent, and engines use both.
+        data = line[5:].strip()
+        return None if data == b"[DONE]" else EngineObject(parsed(data, self._where), self._where)
 
     async def _query(self, path: str, body: Mapping[str, Any] | None = None) -> EngineObject:
         """Return the JSON object from a path."""
@@ -356,21 +393,6 @@ def parsed(data: bytes, where: str) -> Any:
     except (ValueError, RecursionError) as error:
         # The data may be text of the model, which is neither logged nor sent.
         raise EngineError(f"expected JSON, found {len(data)} bytes of something else", where=where) from error
-
-
-def event_data(line: bytes, where: str) -> EngineObject | None:
-    """Return the JSON in a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
-
-    Raises `EngineError` if the data is not an object or reports an error.
-    """
-    if not line.startswith(b"data:"):
-        if line.startswith(b"error:"):  # llama-server's form
-            raise EngineError(_reason(line[6:]), where=where)
-        # Skip lines without data, such as `: ping` and `event: message`.
-        return EngineObject({}, where)
-    # "data:{…}" and "data: {…}" are equivalent, and engines use both.
-    data = line[5:].strip()
-    return None if data == b"[DONE]" else EngineObject(parsed(data, where), where)
 
 
 def _reason(data: bytes) -> str:

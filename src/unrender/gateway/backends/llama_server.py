@@ -14,18 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from unrender import TemplateError
-from unrender.gateway.backends import IMAGE, EngineCapabilities, EngineError, Job, OutputPiece, free_cores
-from unrender.gateway.backends.connection import (
-    Connection,
-    EngineObject,
-    HttpEngine,
-    LineReader,
-    event_data,
-    list_in,
-    parsed,
-    scored_items,
-)
-from unrender.gateway.backends.prompt_ids import PromptIds
+from unrender.gateway.backends import IMAGE, SAMPLING, EngineCapabilities, EngineError, Job, OutputPiece, free_cores
+from unrender.gateway.backends.connection import Connection, EngineObject, HttpEngine, list_in, parsed, scored_items
 from unrender.gateway.failure import invalid
 from unrender.openai import Usage
 from unrender.rendering.loading import LoadedTemplates
@@ -62,27 +52,24 @@ class LlamaServer(HttpEngine):
     """Client for a llama-server. `process` keeps a server in this process alive."""
 
     path = "/completion"
+    sign = "/props"
+    capabilities = EngineCapabilities(
+        dialect="gbnf",
+        lazy=True,
+        logprobs=True,
+        token_ids=True,
+        takes_ids="text",
+        sampling=SAMPLING,
+        images="marked",
+    )
 
-    def __init__(self, connection: Connection, *, process: Any = None) -> None:
-        super().__init__(connection)
+    strips_stop = True
+    _bos: str | None = None
+    """BOS token that the engine adds to every prompt; None before the first request."""
+
+    def __init__(self, connection: Connection, *, model: str = "", process: Any = None) -> None:
+        super().__init__(connection, model=model)
         self._process = process
-        self._bos: str | None = None
-        """BOS token that the engine adds to every prompt; None before the first request."""
-        self._prompt_ids = PromptIds(self._tokens_of, start=self._start_of, strips_stop=True)
-
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of llama-server, including lazy GBNF grammars."""
-        sampling = frozenset(LLAMA_SAMPLING)
-        return EngineCapabilities(
-            dialect="gbnf",
-            lazy=True,
-            logprobs=True,
-            token_ids=True,
-            takes_ids="text",
-            sampling=sampling,
-            images="marked",
-        )
 
     def generate(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Return the engine's output. If the client wants token ids, a prompt reuses the exact ids that were sampled before."""
@@ -112,27 +99,19 @@ class LlamaServer(HttpEngine):
         """Return the context size of one slot."""
         return (await self._query("/props")).number("default_generation_settings", "n_ctx") or None
 
-    def _reader(self, job: Job) -> LineReader:
-        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
-            data = event_data(line, self._where)
-            return ([self._piece(data, job.logprobs)], bool(data.get("stop"))) if data else ([], False)
-
-        return read
-
-    def _piece(self, data: EngineObject, top: int | None) -> OutputPiece:
+    def _pieces(self, data: EngineObject, top: int | None) -> list[OutputPiece]:
         text = data.text("content")
         logprobs = () if top is None else tuple(scored_items(list_in(data, "completion_probabilities"), top))
         if not data.get("stop"):
             ids = data.ids("tokens")
-            return OutputPiece(
-                text, int(bool(text)) if ids is None else len(ids), None, None, logprobs, ids=tuple(ids or ())
-            )
+            tokens = int(bool(text)) if ids is None else len(ids)
+            return [OutputPiece(text, tokens, None, None, logprobs, ids=tuple(ids or ()))]
         usage = Usage(
             prompt_tokens=data.number("tokens_evaluated"),
             completion_tokens=data.number("tokens_predicted"),
             cached_tokens=data.number("timings", "cache_n"),
         )
-        return OutputPiece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)
+        return [OutputPiece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)]
 
     async def _prompt(self, prompt: str) -> str:
         """Return a prompt without the BOS token, which the engine adds itself."""
@@ -150,14 +129,9 @@ class LlamaServer(HttpEngine):
         """Return the engine's token count."""
         return len(await self._tokens_of(text))
 
-    async def _tokens_of(self, text: str) -> list[int]:
-        """Return the ids of a text. Raises `EngineError` for an invalid response."""
-        return (await self._query("/tokenize", {"content": text, "add_special": False})).given_ids("tokens")
-
-    async def _start_of(self, prompt: str) -> list[int]:
-        """Return the ids of the start of a prompt, with the BOS token that the engine adds."""
-        body = {"content": await self._prompt(prompt), "add_special": True}
-        return (await self._query("/tokenize", body)).given_ids("tokens")
+    async def _tokenized(self, text: str, *, start: bool = False) -> EngineObject:
+        content = await self._prompt(text) if start else text
+        return await self._query("/tokenize", {"content": content, "add_special": start})
 
     async def _body(self, job: Job) -> dict[str, Any]:
         job = await self._prompt_ids.guarded(job)
@@ -229,32 +203,21 @@ def llama_cpp() -> Any:
 
 
 class Ollama(HttpEngine):
-    """Client for an Ollama server. `model` is the model's name on that server."""
+    """Client for an Ollama server."""
 
     path = "/api/generate"
-    health = "/api/version"
+    health = sign = "/api/version"
+    capabilities = EngineCapabilities(sampling=SAMPLING)
 
-    def __init__(self, connection: Connection, *, model: str) -> None:
-        super().__init__(connection)
-        self._model = model
+    def _event(self, line: bytes) -> EngineObject:
+        return EngineObject(parsed(line, self._where) if line.strip() else {}, self._where)
 
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of Ollama, without grammars."""
-        return EngineCapabilities(sampling=frozenset(LLAMA_SAMPLING))
-
-    def _reader(self, _: Job) -> LineReader:
-        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
-            if not line.strip():
-                return [], False
-            data = EngineObject(parsed(line, self._where), self._where)
-            text = data.text("response")
-            if not data.get("done"):
-                return [OutputPiece(text)], False
-            usage = Usage(prompt_tokens=data.number("prompt_eval_count"), completion_tokens=data.number("eval_count"))
-            return [OutputPiece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)], True
-
-        return read
+    def _pieces(self, data: EngineObject, top: int | None) -> list[OutputPiece]:  # noqa: ARG002 - it returns no log probabilities
+        text = data.text("response")
+        if not data.get("done"):
+            return [OutputPiece(text)]
+        usage = Usage(prompt_tokens=data.number("prompt_eval_count"), completion_tokens=data.number("eval_count"))
+        return [OutputPiece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)]
 
     async def _body(self, job: Job) -> dict[str, Any]:
         options: dict[str, Any] = {

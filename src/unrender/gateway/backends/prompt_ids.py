@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -20,6 +19,7 @@ from hashlib import blake2b
 from itertools import accumulate
 
 from unrender import Turn
+from unrender.cache import Cache
 from unrender.gateway.backends import EngineError, Job, OutputPiece
 from unrender.limits import MAX_FILE
 
@@ -28,27 +28,23 @@ _SIZE = 4
 
 
 class PromptIds:
-    """Token ids of the prompts of one engine. `tokenize` returns the ids of a text, without BOS.
+    """Token ids of the prompts of one engine.
 
-    `start` returns the ids of the start of a prompt, with the BOS that the engine adds to prompts; by default, none is added.
+    `tokenize` returns the ids of a text; with `start`, those of the start of a prompt, with the BOS that the engine adds, if any.
     `strips_stop` is True for an engine that removes the stop string from the text, but not from the ids.
     """
 
     def __init__(
         self,
-        tokenize: Callable[[str], Awaitable[list[int]]],
+        tokenize: Callable[..., Awaitable[list[int]]],
         *,
-        start: Callable[[str], Awaitable[list[int]]] | None = None,
         most: int = MAX_FILE // _SIZE,
         strips_stop: bool = False,
     ) -> None:
         self._tokenize = tokenize
-        self._start = start or tokenize
         self._strips_stop = strips_stop
-        self._most = most
-        self._count = 0
-        self._kept: OrderedDict[bytes, array[int]] = OrderedDict()
-        """Ids by the digest of their prompt's parts, ordered by last use."""
+        self._kept: Cache[array[int]] = Cache(most)
+        """Ids by the digest of their prompt's parts. Their number is limited."""
         self._single: dict[str, int | None] = {}
         """Id of each text that is a single token; None for a text of several tokens."""
 
@@ -89,10 +85,8 @@ class PromptIds:
         appended = "".join(piece.text for piece in turn.appended)
         if appended and turn.prompt.endswith(appended):
             earlier, added = _split(parts, len(turn.prompt) - len(appended))
-            key = digest_of(*earlier)
-            before = self._kept.get(key)
+            before = self._kept.get(digest_of(*earlier))
             if before is not None:
-                self._kept.move_to_end(key)
                 anchor = await self._anchor(turn)
                 ids = anchor and await self._joined(anchor, ["", *added])
                 if ids:
@@ -100,7 +94,7 @@ class PromptIds:
         # If none of the markers is a single token, messages can't contain special tokens.
         anchor = await self._anchor(turn) if len(parts) > 1 else None
         if anchor is None:
-            return await self._start(turn.prompt)
+            return await self._tokenize(turn.prompt, start=True)
         ids = await self._joined(anchor, parts)
         if ids is None:
             raise EngineError(f"the engine's tokenizer doesn't always encode {anchor[0]!r} as one token")
@@ -122,12 +116,7 @@ class PromptIds:
             return
         *parts, end = await _parts(turn)
         # The same text can be a conversation, and a single message that forges this conversation. These have different parts.
-        key = digest_of(*parts, end + text)
-        self._count -= len(self._kept.pop(key, ()))
-        self._kept[key] = array("I", [*prompt, *ids])
-        self._count += len(self._kept[key])
-        while self._count > self._most:
-            self._count -= len(self._kept.popitem(last=False)[1])
+        self._kept.put(digest_of(*parts, end + text), array("I", [*prompt, *ids]), weight=len(prompt) + len(ids))
 
     async def _anchor(self, turn: Turn) -> tuple[str, int] | None:
         """Return a special token that can separate parts of a prompt, and its id. Returns None if the turn has none."""
@@ -143,7 +132,7 @@ class PromptIds:
         Returns None if the anchor isn't always a token.
         """
         text, token = anchor
-        ids = await (self._start if parts[0] else self._tokenize)(text.join(parts))
+        ids = await self._tokenize(text.join(parts), start=bool(parts[0]))
         if parts[0] == "" and parts[2:] == []:
             return ids[1:] if ids[:1] == [token] else None
         # The parts may contain the anchor, too: the template's own text does.

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from unrender.gateway.backends import EngineCapabilities, EngineError, Job, OutputPiece
-from unrender.gateway.backends.connection import (
-    SHOWN,
-    Connection,
-    EngineObject,
-    HttpEngine,
-    LineReader,
-    event_data,
-    list_in,
-    score,
-)
-from unrender.gateway.backends.prompt_ids import PromptIds
+from unrender.gateway.backends import SAMPLING, EngineCapabilities, EngineError, Job, OutputPiece
+from unrender.gateway.backends.connection import SHOWN, EngineObject, HttpEngine, list_in, score
 from unrender.openai import Usage
 
-_SAMPLING = frozenset(
-    {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
-)
 _HALF = "\ufffd"
 """Replacement character for an incomplete character at the end of a text."""
 
@@ -30,50 +17,16 @@ class SGLang(HttpEngine):
     """Client for an SGLang server."""
 
     path = "/generate"
+    sign = "/get_server_info"
+    capabilities = EngineCapabilities(
+        dialect="structural_tag", logprobs=True, sampling=SAMPLING, images="shown", takes_ids="text"
+    )
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
-        self._prompt_ids = PromptIds(self._tokens_of, start=self._start_of)
-        self._incremental: bool | None = None
-        """True if each frame contains only new text; None before the first request."""
+    _incremental: bool | None = None
+    """True if each frame contains only new text; None before the first request."""
 
-    @property
-    def capabilities(self) -> EngineCapabilities:
-        """Features of SGLang, including structural tags and log probabilities."""
-        return EngineCapabilities(
-            dialect="structural_tag", logprobs=True, sampling=_SAMPLING, images="shown", takes_ids="text"
-        )
-
-    def _reader(self, job: Job) -> LineReader:
-        tokens = length = 0
-        told = _Told(job.logprobs, cumulative=not self._incremental)
-
-        def read(line: bytes) -> tuple[list[OutputPiece], bool]:
-            nonlocal tokens, length
-            data = event_data(line, self._where)
-            if not data:
-                return [], False
-            meta, text = EngineObject(data.get("meta_info") or {}, "meta_info"), data.text("text")
-            reason = meta.get("finish_reason")
-            finish = reason.get("type") if isinstance(reason, dict) else reason
-            # Without incremental output, frames contain the complete answer so far: "It", then "It rains", of which only " rains" is new.
-            if not self._incremental:
-                text, length = _new(text, length, last=finish is not None)
-            before, tokens = tokens, meta.number("completion_tokens")
-            if finish in ("abort", "error"):
-                why = EngineObject(reason if isinstance(reason, dict) else {}, self._where)
-                said = why.text("message")[:SHOWN] or "the engine aborted the request"
-                raise EngineError(said, where=self._where, status=why.number("status_code") or None)
-            ended = None if finish is None else "length" if finish == "length" else "stop"
-            usage = Usage(
-                prompt_tokens=meta.number("prompt_tokens"),
-                completion_tokens=tokens,
-                cached_tokens=meta.number("cached_tokens"),
-            )
-            piece = OutputPiece(text, max(tokens - before, 0), ended, usage if ended else None, told.new(meta))
-            return [piece], ended is not None
-
-        return read
+    def _reader(self, job: Job) -> Callable[[EngineObject], list[OutputPiece]]:
+        return _Answer(job.logprobs, self._where, cumulative=not self._incremental).read
 
     async def _body(self, job: Job) -> dict[str, Any]:
         if self._incremental is None:
@@ -100,15 +53,9 @@ class SGLang(HttpEngine):
                 raise
             return None
 
-    async def _tokenized(self, text: str, *, bos: bool = False) -> EngineObject:
-        return await self._query("/tokenize", {"prompt": text, "add_special_tokens": bos})
-
-    async def _tokens_of(self, text: str) -> list[int]:
-        return (await self._tokenized(text)).given_ids("tokens")
-
-    async def _start_of(self, prompt: str) -> list[int]:
-        """Return the ids of the start of a prompt. As in prompts that are sent as text, the engine adds its BOS token."""
-        return (await self._tokenized(prompt, bos=True)).given_ids("tokens")
+    async def _tokenized(self, text: str, *, start: bool = False) -> EngineObject:
+        # As in prompts that are sent as text, the engine adds its BOS token to the start of a prompt.
+        return await self._query("/tokenize", {"prompt": text, "add_special_tokens": start})
 
 
 def request_body(job: Job) -> dict[str, Any]:
@@ -133,36 +80,52 @@ def request_body(job: Job) -> dict[str, Any]:
     return body
 
 
-class _Told:
-    """Collects log probabilities, and returns each of them only once. A server that sends the complete text again also sends all log
-    probabilities again.
+class _Answer:
+    """Reads the frames of one answer. If the server is `cumulative`, each frame contains the complete answer so far, with all log
+    probabilities: "It", then "It rains", of which only " rains" is new.
     """
 
-    def __init__(self, top: int | None, *, cumulative: bool) -> None:
-        self._top = top
-        self._cumulative = cumulative
-        self._seen = 0
+    def __init__(self, top: int | None, where: str, *, cumulative: bool) -> None:
+        self._top, self._where, self._cumulative = top, where, cumulative
+        self._tokens = self._length = self._scores = 0
 
-    def new(self, meta: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-        """Return the tokens that have not been returned yet."""
+    def read(self, data: EngineObject) -> list[OutputPiece]:
+        """Return the new piece in a frame. Raises `EngineError` if the answer was aborted."""
+        meta, text = EngineObject(data.get("meta_info") or {}, "meta_info"), data.text("text")
+        reason = meta.get("finish_reason")
+        finish = reason.get("type") if isinstance(reason, dict) else reason
+        if self._cumulative:
+            # Hold back an incomplete character at the end.
+            end = max(len(text) if finish is not None else len(text.rstrip(_HALF)), self._length)
+            text, self._length = text[self._length : end], end
+        before, self._tokens = self._tokens, meta.number("completion_tokens")
+        if finish in ("abort", "error"):
+            why = EngineObject(reason if isinstance(reason, dict) else {}, self._where)
+            said = why.text("message")[:SHOWN] or "the engine aborted the request"
+            raise EngineError(said, where=self._where, status=why.number("status_code") or None)
+        ended = None if finish is None else "length" if finish == "length" else "stop"
+        usage = Usage(
+            prompt_tokens=meta.number("prompt_tokens"),
+            completion_tokens=self._tokens,
+            cached_tokens=meta.number("cached_tokens"),
+        )
+        tokens = max(self._tokens - before, 0)
+        return [OutputPiece(text, tokens, ended, usage if ended else None, self._new_scores(meta))]
+
+    def _new_scores(self, meta: EngineObject) -> tuple[Mapping[str, Any], ...]:
+        """Return the log probabilities that have not been returned yet."""
         if self._top is None:
             return ()
         values, others = list_in(meta, "output_token_logprobs"), list_in(meta, "output_top_logprobs")
-        # Skip the values that have been seen: after 2 of 3, only the third is new.
-        start = self._seen if self._cumulative else 0
-        self._seen = max(self._seen, len(values))
+        # After 2 of 3 values, only the third is new.
+        start = self._scores if self._cumulative else 0
+        self._scores = max(self._scores, len(values))
         found = []
         for at in range(start, len(values)):
             beside = others[at] if at < len(others) and isinstance(others[at], list) else []
             alternatives = [token for item in beside[: self._top] for token in _scored(item)]
             found += [token | {"top_logprobs": alternatives} for token in _scored(values[at])]
         return tuple(found)
-
-
-def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:
-    """Return the text after the first `length` characters, and the new length. An incomplete character at the end is held back."""
-    end = len(text) if last else len(text.rstrip(_HALF))
-    return (text[length:end], end) if end > length else ("", length)
 
 
 def _scored(item: Any) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring, encode_basestring_ascii
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -21,7 +21,6 @@ import unrender
 from unrender.gateway.failure import Failure, FailureKind, invalid
 from unrender.gateway.schema import JsonObject, Whole
 from unrender.gateway.surfaces.tools import Tools
-from unrender.limits import MAX_COUNT, MAX_MESSAGES, MAX_SHOWN_ITEMS, MAX_SMALL
 from unrender.messages import ReasoningField
 from unrender.openai import Usage, finish_reason
 
@@ -70,13 +69,6 @@ class Ask:
     """Request fields that the answer repeats."""
 
 
-Limit = Annotated[int, Field(ge=1, le=MAX_COUNT), Whole]
-Seed = Annotated[int, Field(ge=-(2**63), le=2**63), Whole]
-Choices = Annotated[int, Field(ge=1, le=MAX_SMALL), Whole]
-StopField = str | Annotated[list[str], Field(max_length=MAX_SMALL)]
-TopLogprobs = Annotated[int, Field(ge=0, le=MAX_SHOWN_ITEMS), Whole]
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Many: Any = Field(max_length=MAX_MESSAGES)
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 
@@ -264,8 +256,12 @@ class BlockSurface(Surface):
 
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
+        self._open = ""
+        """Kind of the open block; "" if there is none."""
         self._call = -1
         """Index of the call in the open block; -1 if there is none."""
+        self._texts: list[str] = []
+        """Texts of the open block's deltas."""
 
     def frames(self, index: int, events: Sequence[unrender.Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
         """Return a delta for each event, and the start and end of each block."""
@@ -274,15 +270,15 @@ class BlockSurface(Surface):
     def _event(self, event: unrender.Event) -> Iterator[bytes]:
         match event:
             case unrender.ContentText(text):
-                yield from self._text(self.content, text)
+                yield from self._add(self.content, text)
             case unrender.ReasoningText(text):
-                yield from self._text(self.reasoning, text)
+                yield from self._add(self.reasoning, text)
             case unrender.ToolCallStarted(call, id, name):
-                yield from self._start_call(id, name)
+                yield from self._start(self._kind_of_call(name), {"id": id, "name": name})
                 self._call = call
             # Calls don't overlap. Events of a call that is not open belong to the message that this answer continues.
             case unrender.ArgumentsText(call, text) if call == self._call:
-                yield from self._arguments(text)
+                yield self._delta(text)
             case unrender.ToolCallFinished(call, status) if call == self._call:
                 yield from self._stop(complete=status == "complete")
             case _:
@@ -293,20 +289,38 @@ class BlockSurface(Surface):
         self._outcomes[index] = outcome
         return b"".join(self._stop())
 
-    def _text(self, kind: str, text: str) -> Iterator[bytes]:
+    def _add(self, kind: str, text: str) -> Iterator[bytes]:
         """Yield a delta for a block of this kind, after the block's start if it isn't open yet."""
-        raise NotImplementedError
+        if self._open != kind:
+            yield from self._start(kind, {})
+        yield self._delta(text)
 
-    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
-        """Start a block for a call."""
-        raise NotImplementedError
-
-    def _arguments(self, text: str) -> Iterator[bytes]:
-        """Yield the delta for more arguments of the open call."""
-        raise NotImplementedError
+    def _start(self, kind: str, call: Mapping[str, str]) -> Iterator[bytes]:
+        yield from self._stop()
+        self._open = kind
+        yield from self._started(kind, call)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
         """End the open block, if there is one. `complete` is False for an incomplete call."""
+        kind, text = self._open, "".join(self._texts)
+        self._open, self._call, self._texts = "", -1, []
+        if kind:
+            yield from self._stopped(kind, text, complete=complete)
+
+    def _kind_of_call(self, name: str) -> str:  # noqa: ARG002
+        """Return the kind of a block with a call of this tool."""
+        return "input_json"
+
+    def _started(self, kind: str, call: Mapping[str, str]) -> Iterator[bytes]:
+        """Yield the start of a block. `call` contains the `id` and the `name` of a call; for other blocks, it is empty."""
+        raise NotImplementedError
+
+    def _delta(self, text: str) -> bytes:
+        """Return the delta for more text of the open block, and add the text to `_texts`."""
+        raise NotImplementedError
+
+    def _stopped(self, kind: str, text: str, *, complete: bool) -> Iterator[bytes]:
+        """Yield the end of a block, whose deltas add up to `text`."""
         raise NotImplementedError
 
 

@@ -12,25 +12,11 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import AfterValidator, Field
 
 import unrender
-from unrender.gateway.failure import Failure, FailureKind
-from unrender.gateway.schema import JsonObject, texts, wrong_field
-from unrender.gateway.surfaces import (
-    Api,
-    Ask,
-    ChoiceOutcome,
-    Choices,
-    Effort,
-    Head,
-    Limit,
-    Many,
-    Sampling,
-    Seed,
-    StopField,
-    Surface,
-    TopLogprobs,
-    json_bytes,
-)
+from unrender.gateway.failure import Failure
+from unrender.gateway.schema import Effort, JsonObject, Limit, Many, StopField, TopLogprobs, Whole, texts, wrong_field
+from unrender.gateway.surfaces import Api, Ask, ChoiceOutcome, Head, Sampling, Surface, json_bytes
 from unrender.gateway.surfaces.tools import InputText, check_strict, custom_arguments, plain_choice, read_api_tools
+from unrender.limits import MAX_SMALL
 from unrender.openai import Completion, Delta, Usage, deltas
 
 _COMPLETE = "complete"
@@ -79,12 +65,12 @@ class ChatRequest(Sampling):
     chat_template_kwargs: dict[str, Any] | None = None
     reasoning_effort: Effort | None = None
     continue_final_message: bool | None = None
-    n: Choices | None = None
+    n: Annotated[int, Field(ge=1, le=MAX_SMALL), Whole] | None = None
     stop: StopField | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Limit | None = None
     max_completion_tokens: Limit | None = None
-    seed: Seed | None = None
+    seed: Annotated[int, Field(ge=-(2**63), le=2**63), Whole] | None = None
     return_token_ids: bool | None = None
     logprobs: bool | None = None
     top_logprobs: TopLogprobs | None = None
@@ -277,21 +263,10 @@ class ChatSurface(Surface):
         return plain | {"type": "custom", "custom": custom}
 
 
-_TYPES = {
-    FailureKind.UNAUTHENTICATED: "authentication_error",
-    FailureKind.FORBIDDEN: "permission_error",
-    FailureKind.BUSY: "overloaded_error",
-    FailureKind.LIMITED: "rate_limit_error",
-    FailureKind.ENGINE: "engine_error",
-    FailureKind.TIMEOUT: "timeout_error",
-    FailureKind.INTERNAL: "server_error",
-}
-
-
 def refusal(failure: Failure) -> dict[str, Any]:
     """Return a failure in the format of OpenAI's errors."""
-    kind = _TYPES.get(failure.kind, "invalid_request_error")
-    return {"error": {"message": failure.message, "type": kind, "param": failure.param, "code": failure.code}}
+    told = {"message": failure.message, "type": failure.kind.openai, "param": failure.param, "code": failure.code}
+    return {"error": told}
 
 
 def frame(chunk: Mapping[str, Any]) -> bytes:

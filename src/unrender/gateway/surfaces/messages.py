@@ -14,22 +14,8 @@ from pydantic import Field
 from pydantic_core import from_json
 
 from unrender.gateway.failure import Failure, FailureKind
-from unrender.gateway.schema import JsonObject, texts, wrong_field
-from unrender.gateway.surfaces import (
-    Api,
-    Ask,
-    BlockSurface,
-    Effort,
-    Head,
-    Limit,
-    Many,
-    MessageBuilder,
-    Sampling,
-    StopField,
-    event,
-    image,
-    json_bytes,
-)
+from unrender.gateway.schema import Effort, JsonObject, Limit, Many, StopField, texts, wrong_field
+from unrender.gateway.surfaces import Api, Ask, BlockSurface, Head, MessageBuilder, Sampling, event, image, json_bytes
 from unrender.gateway.surfaces.tools import read_api_tools
 from unrender.openai import Usage
 
@@ -236,10 +222,6 @@ class MessagesSurface(BlockSurface):
     def __init__(self, ask: Ask, head: Head) -> None:
         super().__init__(ask, head)
         self._blocks: list[dict[str, Any]] = []
-        self._texts: list[str] = []
-        """Texts of the open block's deltas."""
-        self._open = ""
-        """Kind of the open block; "" if there is none."""
         self._before = b""
         """Encoded start of the open block's deltas, up to their text."""
         self._usage: Usage = Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
@@ -249,38 +231,24 @@ class MessagesSurface(BlockSurface):
         message = self._message([]) | {"stop_reason": None, "stop_sequence": None}
         return event("message_start", message=message) + self.ping()
 
-    def _text(self, kind: str, text: str) -> Iterator[bytes]:
-        # Text after thinking starts a new block. Consecutive deltas of the same kind share a block.
-        if self._open != kind:
-            signature = {"signature": ""} if kind == "thinking" else {}
-            yield from self._start(kind, {"type": kind, kind: "", **signature})
-        yield from self._arguments(text)
-
-    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
-        yield from self._start("input_json", {"type": "tool_use", "id": id, "name": name, "input": {}})
-
-    def _arguments(self, text: str) -> Iterator[bytes]:
-        self._texts.append(text)
-        yield self._before + json_bytes(text) + b"}}\n\n"
-
-    def _start(self, kind: str, block: dict[str, Any]) -> Iterator[bytes]:
-        yield from self._stop()
+    def _started(self, kind: str, call: Mapping[str, str]) -> Iterator[bytes]:
+        signature = {"signature": ""} if kind == "thinking" else {}
+        block = {"type": "tool_use", **call, "input": {}} if call else {"type": kind, kind: "", **signature}
         # The index is the block's position in the message, so `body` returns the blocks in the streamed order.
         index = len(self._blocks)
         self._blocks.append(block)
-        self._open = kind
-        field = "partial_json" if kind == "input_json" else kind
+        field = "partial_json" if call else kind
         # The deltas of a block differ only in their text, so the rest is encoded once per block.
         begun = f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}_delta","{field}":'
         self._before = f"event: content_block_delta\ndata: {begun}".encode()
         yield event("content_block_start", index=index, content_block=block)
 
-    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:  # noqa: ARG002 - a broken call keeps its complete values
-        if not self._open:
-            return
-        kind, index, text = self._open, len(self._blocks) - 1, "".join(self._texts)
-        self._open, self._call = "", -1
-        self._texts.clear()
+    def _delta(self, text: str) -> bytes:
+        self._texts.append(text)
+        return self._before + json_bytes(text) + b"}}\n\n"
+
+    def _stopped(self, kind: str, text: str, *, complete: bool) -> Iterator[bytes]:  # noqa: ARG002 - a broken call keeps its complete values
+        index = len(self._blocks) - 1
         filled = {"input": _values(text)} if kind == "input_json" else {kind: text}
         # Sign thinking blocks, since clients only send back signed ones.
         if kind == "thinking":
@@ -349,24 +317,10 @@ def _values(arguments: str) -> Any:
         return {}
 
 
-_TYPES = {
-    FailureKind.UNAUTHENTICATED: "authentication_error",
-    FailureKind.FORBIDDEN: "permission_error",
-    FailureKind.NOT_FOUND: "not_found_error",
-    FailureKind.TOO_LARGE: "request_too_large",
-    FailureKind.BUSY: "overloaded_error",
-    FailureKind.LIMITED: "rate_limit_error",
-    FailureKind.ENGINE: "api_error",
-    FailureKind.TIMEOUT: "timeout_error",
-    FailureKind.INTERNAL: "api_error",
-}
-
-
 def refusal(failure: Failure) -> dict[str, Any]:
     """Return a failure in the format of Anthropic's errors."""
-    kind = _TYPES.get(failure.kind, "invalid_request_error")
     details = {"details": {"error_code": _UNTHREADED}} if failure.code == _UNTHREADED else {}
-    return {"type": "error", "error": {"type": kind, "message": failure.message, **details}}
+    return {"type": "error", "error": {"type": failure.kind.anthropic, "message": failure.message, **details}}
 
 
 MESSAGES = Api("messages", read, MessagesSurface, refusal, "msg_", {FailureKind.BUSY: 529}, counts=True)

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 import unrender
 from unrender.gateway.failure import CONTEXT_LENGTH, Failure, invalid
-from unrender.gateway.schema import JsonObject, texts, wrong_field
+from unrender.gateway.schema import Effort, JsonObject, Limit, Many, TopLogprobs, texts, wrong_field
 from unrender.gateway.surfaces import (
     Api,
     Ask,
     BlockSurface,
     ChoiceOutcome,
-    Effort,
     Head,
-    Limit,
-    Many,
     MessageBuilder,
     Sampling,
-    TopLogprobs,
     event,
     image,
     json_bytes,
@@ -265,7 +261,6 @@ class _Item:
         prefix, delta, self.field, empty = _KINDS[kind]
         self.index = index
         self.kind = kind
-        self.texts: list[str] = []
         self.body: dict[str, Any] = {"id": f"{prefix}_{name}", "type": kind, "status": "in_progress", **empty, **more}
         self.where: dict[str, Any] = {"item_id": self.body["id"], "output_index": index}
         # Text is in a part of its item, while a call is in the item itself. So only deltas of text have a `content_index`.
@@ -295,7 +290,8 @@ class ResponsesSurface(BlockSurface):
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
         self._items = 0
-        self._item: _Item | None = None
+        self._item: _Item
+        """The open item."""
         self._logprobs: list[Mapping[str, Any]] = []
         """Log probabilities of the open item."""
         self._fresh: list[Mapping[str, Any]] = []
@@ -314,49 +310,35 @@ class ResponsesSurface(BlockSurface):
         self._fresh += logprobs
         return super().frames(index, events)
 
-    def _text(self, kind: str, text: str) -> Iterator[bytes]:
-        item = self._item
-        if item is None or item.kind != kind:
-            item = yield from self._start(kind)
-            yield self._frame(f"{_PARTS[item.field]}.added", **item.where, part=_part(kind, ""))
-        logprobs = b""
-        # Log probabilities of tokens before the message started are sent with its first delta.
-        if kind == "message":  # message deltas always have the field `logprobs`
-            logprobs = b',"logprobs":' + json.dumps(self._fresh, separators=(",", ":")).encode()
-            self._fresh = []
-        yield self._delta(item, text, logprobs)
+    def _kind_of_call(self, name: str) -> str:
+        return "custom_tool_call" if name in self._ask.custom else "function_call"
 
-    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
-        kind = "custom_tool_call" if name in self._ask.custom else "function_call"
-        yield from self._start(kind, call_id=id, name=name)
-
-    def _arguments(self, text: str) -> Iterator[bytes]:
-        item = self._item
-        if item is not None and (more := item.input.feed(text) if item.kind == "custom_tool_call" else text):
-            yield self._delta(item, more)
-
-    def _start(self, kind: str, **more: Any) -> Generator[bytes, None, _Item]:
-        yield from self._stop()
+    def _started(self, kind: str, call: Mapping[str, str]) -> Iterator[bytes]:
         # The response's id makes item ids unique across responses, e.g. `msg_` + `4f…` + `000`.
         name = f"{self._head.id.removeprefix('resp_')}{self._items:03x}"
-        item = self._item = _Item(self._items, name, kind, more)
+        own = {"call_id": call["id"], "name": call["name"]} if call else {}
+        item = self._item = _Item(self._items, name, kind, own)
         self._items += 1
         yield self._frame("response.output_item.added", output_index=item.index, item=item.body)
-        return item
+        if item.field in _PARTS:
+            yield self._frame(f"{_PARTS[item.field]}.added", **item.where, part=_part(kind, ""))
 
-    def _delta(self, item: _Item, text: str, more: bytes = b"") -> bytes:
-        item.texts.append(text)
+    def _delta(self, text: str) -> bytes:
+        item, logprobs = self._item, b""
+        if item.kind == "custom_tool_call" and not (text := item.input.feed(text)):
+            return b""
+        # Log probabilities of tokens before the message started are sent with its first delta.
+        if item.kind == "message":  # message deltas always have the field `logprobs`
+            logprobs = b',"logprobs":' + json.dumps(self._fresh, separators=(",", ":")).encode()
+            self._fresh = []
+        self._texts.append(text)
         before, middle = item.deltas
         # Join the encoded fields and the new values: `…"sequence_number":7,"item_id":…,"delta":"Hi"`, then the log probabilities, if there
         # are any.
-        return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, json_bytes(text), more)
+        return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, json_bytes(text), logprobs)
 
-    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
-        item = self._item
-        if item is None:
-            return
-        self._item, self._call = None, -1
-        text, body = "".join(item.texts), item.body
+    def _stopped(self, kind: str, text: str, *, complete: bool) -> Iterator[bytes]:
+        item, body = self._item, self._item.body
         body["status"] = "completed" if complete else "incomplete"
         # Report the end of a text twice: for its part, and for its item.
         if item.field in _PARTS:
@@ -364,7 +346,7 @@ class ResponsesSurface(BlockSurface):
         else:
             body[item.field] = text
             if complete:
-                name = {"name": body["name"]} if item.kind == "function_call" else {}
+                name = {"name": body["name"]} if kind == "function_call" else {}
                 yield self._frame(f"{item.name}.done", **item.where, **{item.field: text}, **name)
         self._output.append(body)
         yield self._frame("response.output_item.done", output_index=item.index, item=body)

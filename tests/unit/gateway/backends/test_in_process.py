@@ -14,7 +14,7 @@ from random_gguf import write_gguf
 from serving import HELLO, RED, SHOWING, browser, openai_client
 
 from unrender.gateway import app
-from unrender.gateway.answers.turns import TurnFactory
+from unrender.gateway.answers.turns import ModelSettings, TurnFactory
 from unrender.gateway.backends import Job
 from unrender.gateway.config import read
 from unrender.gateway.failure import Failure
@@ -197,7 +197,7 @@ def test_file_that_is_no_model_is_named(tmp_path):
 
 def test_a_client_gets_the_ids_that_were_sampled(model, gguf):
     """A loop that has only an OpenAI client: each prompt begins with the ids of the last prompt and answer, and they are the engine's."""
-    growing = replace(model, turns=replace(model.turns, extend="required", thoughts="all"))
+    growing = replace(model, turns=replace(model.turns, settings=ModelSettings(extend="required", thoughts="all")))
     messages, previous, row, answers = list(HELLO), {}, [], []
     request = {
         "tools": [TOOL],

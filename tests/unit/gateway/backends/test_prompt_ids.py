@@ -36,7 +36,7 @@ def encoded(text: str) -> list[int]:
     return character_ids(text, SPECIAL)
 
 
-async def tokenize(text: str) -> list[int]:
+async def tokenize(text: str, *, start: bool = False) -> list[int]:
     return encoded(text)
 
 
@@ -216,18 +216,19 @@ def test_leaving_closes_the_connection():
 
 
 def test_ids_are_kept_within_their_bound():
-    """The least recently used ids are dropped first."""
+    """The oldest ids are dropped first."""
     text = "Fine."
     following = TURN.next(text, [{"role": "user", "content": "And?"}])
 
     async def act(most):
         ids = PromptIds(tokenize, most=most)
         await ids.keep(TURN, [7], text, [8])
-        await ids.keep(replace(TURN, prompt="other"), [1], text, [2])
+        for at in range(4):
+            await ids.keep(replace(TURN, prompt=f"other {at}"), [1], text, [2])
         return (await ids.of(following))[:2]
 
-    assert asyncio.run(act(4)) == [7, 8]
-    assert asyncio.run(act(3)) == encoded(following.prompt)[:2]
+    assert asyncio.run(act(10)) == [7, 8]
+    assert asyncio.run(act(9)) == encoded(following.prompt)[:2]
 
 
 @pytest.mark.parametrize(("stop", "last", "kept"), [("END.", 9, False), ("END.", SPECIAL[END], True), (END, 9, True)])
