@@ -65,7 +65,7 @@ def test_text_with_an_unknown_owner_counts_as_a_body(encoder):
 
 def test_texts_that_hold_the_characters_of_marks_are_found(template):
     """Then other characters are used. If there are none, nothing is certain."""
-    some, all_ = "".join(map(chr, range(0xE000, 0xE030))), "".join(map(chr, range(0xE000, 0xF900)))
+    some, all_ = "".join(map(chr, range(0xF0000, 0xF0030))), "".join(map(chr, range(0xF0000, 0x110000)))
 
     assert bodies(template.prepare([{"role": "user", "content": some}])) == [("content", "messages[0].content", some)]
     assert [kind for kind, _, _ in bodies(template.prepare([{"role": "user", "content": all_}]))] == ["unknown"]
