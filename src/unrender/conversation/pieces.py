@@ -180,7 +180,8 @@ _UNKNOWN = Owner("unknown")
 _TEMPLATE = Owner("template")
 _ANSWERS = ("assistant",)
 
-_Run = tuple[str, Owner]
+Run = tuple[str, Owner]
+"""A text and its owner."""
 
 
 class RenderedConversation(NamedTuple):
@@ -195,11 +196,20 @@ class RenderedConversation(NamedTuple):
 
     def pieces(self, prompt: str, *, asks: bool = True) -> tuple[Piece, ...]:
         """Return the pieces of `prompt`, the text of this conversation. Renders the conversation once."""
-        marks = _Marks(prompt, self)
-        rendered = self.changed(marks.around).rendered(asks=asks)
-        runs = [] if rendered is None else list(marks.read(rendered))
         shown = prompt.removesuffix(self.written)
-        return tuple(_pieces([*_aligned(runs, shown, cut=bool(self.written)), (self.written, Owner("answer"))]))
+        runs = self.attributed(shown, lambda marked: marked.rendered(asks=asks), cut=bool(self.written))
+        return tuple(_pieces([*runs, (self.written, Owner("answer"))]))
+
+    def attributed(
+        self, text: str, render: Callable[[RenderedConversation], str | None], *, cut: bool = False
+    ) -> Iterator[Run]:
+        """Yield the parts of `text`, each with its owner. `render` returns the same text for this conversation with other texts in it.
+
+        `text` may lack the start of that rendering, and with `cut` its end.
+        """
+        marks = _Marks(text, self)
+        rendered = render(self.changed(marks.around))
+        return _aligned([] if rendered is None else [*marks.read(rendered)], text, cut=cut)
 
     def rendered(self, *, asks: bool) -> str | None:
         """Return the rendered conversation, or None if the template rejects it."""
@@ -329,7 +339,7 @@ class _Marks:
             rest, core = text.lstrip(), text.strip()
         return text[: len(text) - len(rest)], core, rest[len(core) :]
 
-    def read(self, rendered: str) -> Iterator[_Run]:
+    def read(self, rendered: str) -> Iterator[Run]:
         """Yield the parts of a rendering with marks, without the marks, each with its owner."""
         if not next(self._unused, ""):  # There are more texts than marks.
             return
@@ -383,7 +393,7 @@ def _forms(edge: str) -> Iterator[str]:
         yield from (form for form in (text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]) if form)
 
 
-def _aligned(runs: Sequence[_Run], prompt: str, *, cut: bool) -> Iterator[_Run]:
+def _aligned(runs: Sequence[Run], prompt: str, *, cut: bool) -> Iterator[Run]:
     """Yield the parts of `prompt`, with the owners that the same text has in the other rendering. If `cut` is True, the other rendering
     ends with additional text.
     """
@@ -425,14 +435,14 @@ def _shared(one: str, other: str) -> int:
     return low
 
 
-def _cut(runs: Iterable[_Run], start: int, end: int) -> Iterator[_Run]:
+def _cut(runs: Iterable[Run], start: int, end: int) -> Iterator[Run]:
     at = 0
     for text, owner in runs:
         yield text[max(start - at, 0) : max(end - at, 0)], owner
         at += len(text)
 
 
-def _pieces(runs: Iterable[_Run]) -> Iterator[Piece]:
+def _pieces(runs: Iterable[Run]) -> Iterator[Piece]:
     for owner, group in groupby(((text, owner) for text, owner in runs if text), key=lambda run: run[1]):
         text = "".join(part for part, _ in group)
         yield Piece(text=text, kind=owner.kind, message=owner.message, role=owner.role, where=owner.where)
