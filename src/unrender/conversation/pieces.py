@@ -180,7 +180,7 @@ _UNKNOWN = Owner("unknown")
 _TEMPLATE = Owner("template")
 _ANSWERS = ("assistant",)
 
-Run = tuple[str, Owner]
+OwnedText = tuple[str, Owner]
 """A text and its owner."""
 
 
@@ -202,7 +202,7 @@ class RenderedConversation(NamedTuple):
 
     def attributed(
         self, text: str, render: Callable[[RenderedConversation], str | None], *, cut: bool = False
-    ) -> Iterator[Run]:
+    ) -> Iterator[OwnedText]:
         """Yield the parts of `text`, each with its owner. `render` returns the same text for this conversation with other texts in it.
 
         `text` may lack the start of that rendering, and with `cut` its end.
@@ -227,7 +227,7 @@ class RenderedConversation(NamedTuple):
         removable = re.compile("|".join(map(re.escape, _markers_in(self.writer.template))) or "(?!)")
 
         def take(owner: Owner, text: str) -> str:
-            found.append(PromptText(text, owner.role, owner.where, removable.search(text) is not None))
+            found.append(PromptText(text, owner.role, removable.search(text) is not None))
             return text
 
         self.changed(take)
@@ -339,7 +339,7 @@ class _Marks:
             rest, core = text.lstrip(), text.strip()
         return text[: len(text) - len(rest)], core, rest[len(core) :]
 
-    def read(self, rendered: str) -> Iterator[Run]:
+    def read(self, rendered: str) -> Iterator[OwnedText]:
         """Yield the parts of a rendering with marks, without the marks, each with its owner."""
         if not next(self._unused, ""):  # There are more texts than marks.
             return
@@ -393,7 +393,7 @@ def _forms(edge: str) -> Iterator[str]:
         yield from (form for form in (text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]) if form)
 
 
-def _aligned(runs: Sequence[Run], prompt: str, *, cut: bool) -> Iterator[Run]:
+def _aligned(runs: Sequence[OwnedText], prompt: str, *, cut: bool) -> Iterator[OwnedText]:
     """Yield the parts of `prompt`, with the owners that the same text has in the other rendering. If `cut` is True, the other rendering
     ends with additional text.
     """
@@ -435,14 +435,14 @@ def _shared(one: str, other: str) -> int:
     return low
 
 
-def _cut(runs: Iterable[Run], start: int, end: int) -> Iterator[Run]:
+def _cut(runs: Iterable[OwnedText], start: int, end: int) -> Iterator[OwnedText]:
     at = 0
     for text, owner in runs:
         yield text[max(start - at, 0) : max(end - at, 0)], owner
         at += len(text)
 
 
-def _pieces(runs: Iterable[Run]) -> Iterator[Piece]:
+def _pieces(runs: Iterable[OwnedText]) -> Iterator[Piece]:
     for owner, group in groupby(((text, owner) for text, owner in runs if text), key=lambda run: run[1]):
         text = "".join(part for part, _ in group)
         yield Piece(text=text, kind=owner.kind, message=owner.message, role=owner.role, where=owner.where)

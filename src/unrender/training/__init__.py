@@ -31,9 +31,9 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, NamedTuple, Self
 
 from unrender import ChatTemplate, Message, Policy, RequestError, Turn
@@ -268,10 +268,8 @@ class Rollout:
             return
         special = {index for index, message in enumerate(messages) if _role(message) in self._roles}
         flagged = [(piece.text, piece.body and piece.message not in special) for piece in pieces]
-        if turn.marked and turn._source:
-            encoded = self.encoder._with_markers(flagged, turn._source.known_markers, whole=False)
-        else:
-            encoded = self.encoder.continuation(flagged)
+        markers = turn._source.known_markers if turn.marked and turn._source else ()
+        encoded = self.encoder._with_markers(flagged, markers, whole=False)
         first = self._count
         marks = [(_FIRST if piece.message is None else first + piece.message, piece.body) for piece in pieces]
         runs = ((len([*ids]), *mark) for mark, ids in groupby(marks[piece] for piece in encoded.pieces))
@@ -431,6 +429,7 @@ def _role(message: Any) -> Any:
 
 def _row(stretches: Sequence[_Stretch], *, known: bool) -> TrainingRow:
     runs = [run for stretch in stretches for run in stretch.runs]
+    ends = accumulate(len(stretch.ids) for stretch in stretches)
     return TrainingRow(
         input_ids=[id for stretch in stretches for id in stretch.ids],
         mask=[int(stretch.sampled) for stretch in stretches for _ in stretch.ids],
@@ -438,14 +437,5 @@ def _row(stretches: Sequence[_Stretch], *, known: bool) -> TrainingRow:
         message_indices=[message for length, message, _ in runs for _ in range(length)],
         body=[body for length, _, body in runs for _ in range(length)],
         prompt_length=len(stretches[0].ids),
-        turns=list(_turns(stretches)),
+        turns=[(end - len(stretch.ids), end) for stretch, end in zip(stretches, ends, strict=True) if stretch.sampled],
     )
-
-
-def _turns(stretches: Iterable[_Stretch]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each answer."""
-    end = 0
-    for stretch in stretches:
-        start, end = end, end + len(stretch.ids)
-        if stretch.sampled:
-            yield start, end

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import warnings
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -297,12 +297,12 @@ class Attributed:
     sampled_certain: bool = True
     """True if the positions of all text that the model wrote are certain."""
 
-    def pieces(self, *, special_roles: Collection[str] = AUTHORS) -> list[tuple[str, bool]]:
+    def pieces(self) -> list[tuple[str, bool]]:
         """Return text pieces for a `PromptEncoder`. The flag of a piece is true for message text, which is never encoded as special tokens.
 
-        Special tokens are allowed in messages with one of the `special_roles`.
+        Special tokens are allowed in messages from the author of the application.
         """
-        return [(part.text, part.role is not None and part.role not in special_roles) for part in self.parts]
+        return [(part.text, part.role is not None and part.role not in AUTHORS) for part in self.parts]
 
 
 def attributed_prompt(
