@@ -136,15 +136,13 @@ def template_markers(template: Template, format: Format, capabilities: Capabilit
     plan, time = Plan(format=format), SharedTime(template.limits.rendering_seconds * _SHARE)
     for messages in _STUBS:
         for tools in ((_TOOL,), ()):
-            kwargs = TemplateKwargs(context=shape_context(tools, capabilities))
             writer = Writer(
                 template=template,
                 format=format,
                 ended=format,
                 capabilities=capabilities,
                 plan=plan,
-                injection=None,
-                kwargs=kwargs,
+                kwargs=TemplateKwargs(context=shape_context(tools, capabilities)),
                 time=time,
             )
             stub = RenderedConversation(writer, messages, Request(), tools)

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import filterfalse, groupby, islice
+from os.path import commonprefix
 from typing import Any, Literal, NamedTuple
 
 from unrender.cache import kept
@@ -401,10 +402,9 @@ def _aligned(runs: Sequence[OwnedText], prompt: str, *, cut: bool) -> Iterator[O
     if other.endswith(prompt):  # An engine that adds BOS gets the prompt without it.
         yield from _cut(runs, len(other) - len(prompt), len(other))
         return
-    same = other.startswith(prompt) if cut else other == prompt
-    start = len(prompt) if same else _shared(prompt, other)
-    end = 0 if same else _shared(prompt[start:][::-1], other[start:][::-1])
-    if not same and runs:
+    start = len(commonprefix([prompt, other]))
+    end = len(commonprefix([prompt[start:][::-1], other[start:][::-1]]))
+    if runs and not (cut and start == len(prompt)):
         # The text before the difference may be common by chance, e.g. if a message repeats the template's text. Then it also occurs
         # elsewhere.
         start -= _repeated(lambda n: prompt[start - n : start], start, (prompt, other))
@@ -423,15 +423,6 @@ def _repeated(part: Callable[[int], str], most: int, texts: Iterable[str]) -> in
         found = part(middle)
         twice = any(text.find(found, text.find(found) + 1) >= 0 for text in texts)
         low, high = (middle, high) if twice else (low, middle - 1)
-    return low
-
-
-def _shared(one: str, other: str) -> int:
-    """Return the length of the common prefix of two texts."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
     return low
 
 

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple, Self
 from unrender import ChatTemplate, Message, Policy, RequestError, Turn
 from unrender.conversation.tools import read_request
 from unrender.errors import ExtendError, TemplateWarning, UnrenderError
-from unrender.prompt import AUTHORS, PromptEncoder
+from unrender.prompt import AUTHORS, PromptEncoder, flagged
 from unrender.signatures import checked, checked_late
 from unrender.token_ids import TokenParser
 from unrender.training.masks import AssistantMask, assistant_mask
@@ -266,10 +266,11 @@ class Rollout:
                 raise
             self._render([*self.messages, *messages], messages)
             return
-        special = {index for index, message in enumerate(messages) if _role(message) in self._roles}
-        flagged = [(piece.text, piece.body and piece.message not in special) for piece in pieces]
-        markers = turn._source.known_markers if turn.marked and turn._source else ()
-        encoded = self.encoder._with_markers(flagged, markers, whole=False)
+        parts = flagged(pieces, self._roles)
+        if turn.marked and turn._source:
+            encoded = self.encoder._with_markers(parts, turn._source.known_markers, whole=False)
+        else:
+            encoded = self.encoder.continuation(parts)
         first = self._count
         marks = [(_FIRST if piece.message is None else first + piece.message, piece.body) for piece in pieces]
         runs = ((len([*ids]), *mark) for mark, ids in groupby(marks[piece] for piece in encoded.pieces))
@@ -421,10 +422,6 @@ def extend_all(
         except UnrenderError as error:
             errors.append(error)
     return errors
-
-
-def _role(message: Any) -> Any:
-    return message.get("role") if isinstance(message, Mapping) else None
 
 
 def _row(stretches: Sequence[_Stretch], *, known: bool) -> TrainingRow:

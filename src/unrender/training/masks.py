@@ -315,17 +315,15 @@ def attributed_prompt(
     ['<user>', 'Hello', '</>', '<assistant>']
     """
     turn = template.prepare(messages, tools=tools, **settings)
-    mask: AssistantMask | None = None
     written: tuple[MaskSpan, ...] | None = ()
     if any(isinstance(message, Mapping) and message.get("role") == _ASSISTANT for message in messages):
         try:
             mask, _ = mask_of(template, messages, tools, settings)
-            written = mask.written
+            kept = turn.prompt.startswith(mask.text[: mask.written[-1].end])
+            written = mask.written if kept else None
         except RequestError:
             written = None
-    last = written[-1].end if written else 0
-    kept = mask is None or turn.prompt[:last] == mask.text[:last]
-    return _attributed(turn.format.turn.all_ends, turn.pieces, written if kept else None)
+    return _attributed(turn.format.turn.all_ends, turn.pieces, written)
 
 
 def attributed_conversation(
