@@ -310,7 +310,8 @@ class ChatTemplate:
         if markers not in MARKER_POLICIES:
             raise RequestError(expected_one_of("markers", MARKER_POLICIES, markers))
         offer, request = read_request(tools, **asked)
-        write = partial(self._writing, documents=documents, tool_format=tool_format, describe_tools=describe_tools)
+        template_kwargs["documents"] = documents
+        write = partial(self._writing, tool_format=tool_format, describe_tools=describe_tools)
         turn = prepare_turn(
             write(offer, request, template_kwargs),
             request,
@@ -335,7 +336,6 @@ class ChatTemplate:
         request: Request,
         variables: Mapping[str, Any],
         *,
-        documents: Sequence[Any] | None = None,
         tool_format: str | None = "auto",
         describe_tools: bool = True,
     ) -> Writer:
@@ -347,17 +347,15 @@ class ChatTemplate:
             template, beside = beside, template
         form = read_tool_format(tool_format, request, self._grammar)
         found = self._analysis_of(template)
-        format, capabilities = self._given_format or found.format, found.capabilities
         return make_writer(
             template,
-            format,
-            capabilities,
+            self._given_format or found.format,
+            found.capabilities,
             offer,
             request,
             variables,
             tool_format=form,
             describe_tools=describe_tools,
-            documents=documents,
             beside=beside,
         )
 
@@ -403,7 +401,8 @@ class ChatTemplate:
         offer, request = read_request(tools, **asked, repeats=True)
         if not all(isinstance(id, str) for id in known_ids):
             raise RequestError(f"known_ids: expected texts, found {known_ids!r:.60}")
-        write = partial(self._writing, documents=documents, tool_format=tool_format, describe_tools=describe_tools)
+        template_kwargs["documents"] = documents
+        write = partial(self._writing, tool_format=tool_format, describe_tools=describe_tools)
         format = self._format_behind(
             prompt, offer, tool_format, lambda: write(offer, request, template_kwargs), forced=request._call_required
         )

@@ -70,8 +70,6 @@ class PromptText(NamedTuple):
     text: str
     role: str
     """Role of the message. Empty for tools and documents."""
-    where: str
-    """Path of the text in the request."""
     rewritten: bool
     """True if the template might remove a part of the text, and so join the parts around it."""
 

@@ -174,13 +174,15 @@ class _Signature:
     """The arguments of a function. With `late`, they are checked only after a failure."""
 
     def __init__(self, function: Any, *, late: bool = False) -> None:
-        code = function.__code__
-        self._function, self._names = function, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self._late = late
+        self._function, self._late = function, late
 
     @cached_property
     def _arguments(self) -> Mapping[str, _Argument]:
-        return {name: _Argument.of(name, self._function) for name in self._names}
+        """The arguments by name, in order."""
+        code, hints = self._function.__code__, self._function.__annotations__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        annotations = {name: ast.parse(hints.get(name, "Any"), mode="eval").body for name in names}
+        return {name: _Argument(name, hint, self._function.__globals__) for name, hint in annotations.items()}
 
     @cached_property
     def types(self) -> tuple[tuple[tuple[Any, ...], ...], Mapping[str, tuple[Any, ...]]]:
@@ -190,30 +192,18 @@ class _Signature:
 
     def check(self, values: tuple[Any, ...], named: Mapping[str, Any], *, items: bool = False) -> None:
         """Raise `RequestError` if an argument isn't admitted, or with `items`, one of its items."""
-        for name, value in {**dict(zip(self._names, values, strict=False)), **named}.items():
+        for name, value in {**dict(zip(self._arguments, values, strict=False)), **named}.items():
             if argument := self._arguments.get(name):
                 (argument.check_with_items if items else argument.check)(value)
 
 
-@dataclass(frozen=True, slots=True)
 class _Argument:
     """The values that an argument may have."""
 
-    name: str
-    kinds: tuple[_Kind, ...]
-    types: tuple[Any, ...]
-    scope: Mapping[str, Any]
-    """The names that the annotation may use."""
-
-    @classmethod
-    def of(cls, name: str, function: Any) -> _Argument:
-        annotation = ast.parse(function.__annotations__.get(name, "Any"), mode="eval").body
-        return cls.read(name, annotation, function.__globals__)
-
-    @classmethod
-    def read(cls, name: str, annotation: ast.expr, scope: Mapping[str, Any]) -> _Argument:
-        kinds = tuple(_kinds(annotation, scope))
-        return cls(name, kinds, tuple(one for kind in kinds for one in kind.types), scope)
+    def __init__(self, name: str, annotation: ast.expr, scope: Mapping[str, Any]) -> None:
+        self.name, self.scope = name, scope
+        self.kinds = [*_kinds(annotation, scope)]
+        self.types = tuple(one for kind in self.kinds for one in kind.types)
 
     def check(self, value: Any) -> None:
         """Raise `RequestError` if the value isn't admitted."""
@@ -238,7 +228,7 @@ class _Argument:
         for kind in self.kinds:
             if kind.items is not None and isinstance(value, list | tuple | Mapping):
                 for key, item in islice(value.items() if isinstance(value, Mapping) else enumerate(value), _SEEN):
-                    _Argument.read(f"{self.name}[{key!r:.60}]", kind.items, self.scope).check_with_items(item)
+                    _Argument(f"{self.name}[{key!r:.60}]", kind.items, self.scope).check_with_items(item)
 
 
 def _kinds(annotation: ast.expr, scope: Mapping[str, Any]) -> Iterator[_Kind]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, get_args
 
 from unrender.cache import SHARED
@@ -137,60 +136,49 @@ def template_markers(template: Template, format: Format, capabilities: Capabilit
     plan, time = Plan(format=format), SharedTime(template.limits.rendering_seconds * _SHARE)
     for messages in _STUBS:
         for tools in ((_TOOL,), ()):
-            kwargs = TemplateKwargs(context=shape_context(tools, capabilities))
             writer = Writer(
                 template=template,
                 format=format,
                 ended=format,
                 capabilities=capabilities,
                 plan=plan,
-                injection=None,
-                kwargs=kwargs,
+                kwargs=TemplateKwargs(context=shape_context(tools, capabilities)),
                 time=time,
             )
             stub = RenderedConversation(writer, messages, Request(), tools)
             prompt = stub.rendered(asks=True)
             pieces = () if prompt is None else stub.pieces(prompt)
             found += special_tokens(piece.text for piece in pieces if not piece.body)
-            found += () if tools else (*_signs(pieces), *_headers(pieces), *_words_beside(pieces))
+            found += () if tools else _markers_beside(pieces)
     return tuple(sorted({text for text in found if len(text) > 1}, key=lambda text: (-len(text), text)))
 
 
-def _signs(pieces: Sequence[Piece]) -> Iterator[str]:
-    """Yield the words between messages that look like no special token, but don't occur in prose either, e.g. `[[/USR]]` and `]~b]`."""
-    for piece, following in zip_longest(pieces, pieces[1:]):
-        if piece.body or (following is not None and following.kind not in ("content", "result")):
-            continue
-        text = piece.text
-        for known in special_tokens([text]):
-            text = text.replace(known, " ")
-        for word in text.split():
-            shapes = (_PLAIN.sub("", word), word) if not _QUOTING.search(word) else ()
-            fits = (one for one in shapes if len(_SIGN.findall(one)) >= _SIGNS and re.search(r"\w", one))
-            yield from [*fits][:1]
-
-
-def _headers(pieces: Sequence[Piece]) -> Iterator[str]:
-    """Yield the lines before messages that consist of words, e.g. `USER:`, or punctuation and words, e.g. `### Instruction:`."""
-    for piece, following in zip_longest(pieces, pieces[1:]):
-        line = piece.text.rstrip().rpartition("\n")[2].strip()
-        before_message = following is None or following.kind in ("content", "result")
-        fits = _HEADER.fullmatch(line) or _PROSE.fullmatch(line)
-        if not piece.body and before_message and fits and not any(special_tokens([line])):
-            yield line
-
-
-def _words_beside(pieces: Sequence[Piece]) -> Iterator[str]:
-    """Yield words with a sign in the line before a message and in the line after one, e.g. `#USR` and `#/USR`."""
-    for before, piece, following in zip_longest((None, *pieces)[: len(pieces)], pieces, pieces[1:]):
+def _markers_beside(pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield the words and lines of the template before and after messages that look like no special token, but like markers."""
+    said = [piece.kind in ("content", "result") for piece in pieces]
+    for piece, follows, precedes in zip(pieces, [False, *said], [*said[1:], True], strict=False):
         if piece.body:
             continue
         lines = piece.text.strip().split("\n")
-        beside = lines[-1:] if following is None or following.kind in ("content", "result") else []
-        beside += lines[:1] if before is not None and before.kind in ("content", "result") else []
-        for word in " ".join(beside).split():
+        if precedes:
+            yield from _signs(piece.text)
+            # A line of words, e.g. `USER:`, or of punctuation and words, e.g. `### Instruction:`.
+            line = lines[-1].strip()
+            if not any(special_tokens([line])) and (_HEADER.fullmatch(line) or _PROSE.fullmatch(line)):
+                yield line
+        for word in " ".join([*lines[-1:] * precedes, *lines[:1] * follows]).split():
             if not any(special_tokens([word])) and not _QUOTING.search(word) and _BESIDE.match(word):
                 yield word
+
+
+def _signs(text: str) -> Iterator[str]:
+    """Yield the words that don't occur in prose, e.g. `[[/USR]]` and `]~b]`."""
+    for known in special_tokens([text]):
+        text = text.replace(known, " ")
+    for word in text.split():
+        shapes = (_PLAIN.sub("", word), word) if not _QUOTING.search(word) else ()
+        fits = (one for one in shapes if len(_SIGN.findall(one)) >= _SIGNS and re.search(r"\w", one))
+        yield from [*fits][:1]
 
 
 def _is_rare(marker: str) -> bool:

@@ -1,9 +1,8 @@
 r"""Attribute the text of a prompt to the template, messages, tools and documents.
 
-Strategy: the conversation is rendered once more, with an invisible mark before and after each text. A mark consists of private-use
-characters that don't occur in the prompt, and contains the number of the text's owner. Filters such as `trim`, `tojson` and `upper` keep the
-marks, so the text between two marks is the text as the template writes it. If removing the marks results in the prompt, all owners are
-certain.
+Strategy: the conversation is rendered once more, with an invisible mark before and after each text. Each text has its own two marks, which
+are private-use characters that don't occur in the prompt. Filters such as `trim`, `tojson` and `upper` keep the marks, so the text between
+two marks is the text as the template writes it. If removing the marks results in the prompt, all owners are certain.
 
 A template may write something else because of a mark, e.g. if it checks the start of a message. The renderings then differ in the middle.
 The text between their common start and end has an unknown owner, and counts as a body. So a mistake can hide a marker of the template, but
@@ -18,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
-from typing import Any, NamedTuple
+from itertools import filterfalse, groupby, islice
+from os.path import commonprefix
+from typing import Any, Literal, NamedTuple
 
 from unrender.cache import kept
 from unrender.conversation.messages import RESULTS, Conversation, Said, SaidCall, object_of
@@ -167,14 +167,13 @@ def _copy_with(value: Any, leaf: Callable[[str, str], str], key: Callable[[str, 
     return root[0]
 
 
-_DIGITS = 32
-_LENGTH = 4
-"""Number of digits in a mark."""
-_SIZE = _DIGITS + 2
-"""Number of characters of which marks consist: one for the start of a text, one for its end, and the digits."""
-_FIRST, _LAST = 0xE000, 0xF8FF
-"""The private-use characters from which the characters of the marks are chosen."""
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_FIRST, _LAST = "\U000f0000", "\U0010ffff"
+"""The private-use characters from which marks are chosen."""
+_CANDIDATE = re.compile(f"[{_FIRST}-{_LAST}]")
+_ESCAPED = re.compile(
+    r"\\(?:u[dD][bB][89a-fA-F][0-9a-fA-F]\\u[dD][c-fC-F][0-9a-fA-F]{2}|U00(?:0[fF]|10)[0-9a-fA-F]{4})"
+)
+r"""Matches such a character as JSON or Python escape it: `\udb80\udc00` or `\U000f0000`."""
 _MARKER = re.compile(r"\w.*[<>\[\]{}|]|[<>\[\]{}|].*\w", re.DOTALL)
 """Matches text with brackets and letters."""
 _PERIODS = ".!?"
@@ -182,7 +181,8 @@ _UNKNOWN = Owner("unknown")
 _TEMPLATE = Owner("template")
 _ANSWERS = ("assistant",)
 
-_Run = tuple[str, Owner]
+OwnedText = tuple[str, Owner]
+"""A text and its owner."""
 
 
 class RenderedConversation(NamedTuple):
@@ -197,11 +197,20 @@ class RenderedConversation(NamedTuple):
 
     def pieces(self, prompt: str, *, asks: bool = True) -> tuple[Piece, ...]:
         """Return the pieces of `prompt`, the text of this conversation. Renders the conversation once."""
-        marks = _Marks.unused_in(prompt, self)
-        rendered = None if marks is None else self.changed(marks.around).rendered(asks=asks)
-        runs = [] if rendered is None or marks is None else list(marks.read(rendered))
         shown = prompt.removesuffix(self.written)
-        return tuple(_pieces([*_aligned(runs, shown, cut=bool(self.written)), (self.written, Owner("answer"))]))
+        runs = self.attributed(shown, lambda marked: marked.rendered(asks=asks), cut=bool(self.written))
+        return tuple(_pieces([*runs, (self.written, Owner("answer"))]))
+
+    def attributed(
+        self, text: str, render: Callable[[RenderedConversation], str | None], *, cut: bool = False
+    ) -> Iterator[OwnedText]:
+        """Yield the parts of `text`, each with its owner. `render` returns the same text for this conversation with other texts in it.
+
+        `text` may lack the start of that rendering, and with `cut` its end.
+        """
+        marks = _Marks(text, self)
+        rendered = render(self.changed(marks.around))
+        return _aligned([] if rendered is None else [*marks.read(rendered)], text, cut=cut)
 
     def rendered(self, *, asks: bool) -> str | None:
         """Return the rendered conversation, or None if the template rejects it."""
@@ -219,7 +228,7 @@ class RenderedConversation(NamedTuple):
         removable = re.compile("|".join(map(re.escape, _markers_in(self.writer.template))) or "(?!)")
 
         def take(owner: Owner, text: str) -> str:
-            found.append(PromptText(text, owner.role, owner.where, removable.search(text) is not None))
+            found.append(PromptText(text, owner.role, removable.search(text) is not None))
             return text
 
         self.changed(take)
@@ -265,50 +274,56 @@ def _markers_in(template: Template) -> tuple[str, ...]:
     return tuple(sorted(found, key=len, reverse=True))
 
 
+class _Text(NamedTuple):
+    """A text between two marks."""
+
+    owner: Owner
+    lead: str
+    """Text of the same owner before the first mark."""
+    trail: str
+    """Text of the same owner after the second mark."""
+    place: Literal["", "around", "inside"] = ""
+    """"around" for a text that contains other marked texts, and "inside" for such a text in it."""
+
+
 class _Marks:
-    """The marks of one rendering."""
+    """The marks of one rendering: two characters for each text."""
 
-    def __init__(self, first: int, reasoning: Sequence[str], constants: Sequence[str]) -> None:
-        self._opens, self._closes, *digits = map(chr, range(first, first + _SIZE))
-        self._digits = "".join(digits)
-        self._range = (first, first + _SIZE)
-        self._mark = re.compile(f"([{self._opens}{self._closes}])([{digits[0]}-{digits[-1]}]{{{_LENGTH}}})")
-        self._owners: dict[tuple[Owner, str, str, bool], int] = {}
-        self._known: list[tuple[Owner, str, str, bool]] = []
-        self._constants = constants
-        self._inside: set[int] = set()
-        """Numbers of texts that also have marks inside."""
-        self._reasoning = re.compile(f"({'|'.join(map(re.escape, reasoning)) or '(?!)'})")
-
-    @classmethod
-    def unused_in(cls, prompt: str, shown: RenderedConversation) -> _Marks | None:
-        """Return marks of characters that don't occur in the conversation. Returns None if each such character occurs."""
+    def __init__(self, prompt: str, shown: RenderedConversation) -> None:
         texts = [prompt, *(found.text for found in shown.texts())]
-        used = {ord(char) for text in texts for char in re.findall(f"[{chr(_FIRST)}-{chr(_LAST)}]", text)}
-        used |= {int(code, 16) for text in texts if "\\u" in text for code in _ESCAPE.findall(text)}
+        used = {char for text in texts for char in _CANDIDATE.findall(text)}
+        used |= {_unescaped(escape) for text in texts for escape in _ESCAPED.finditer(text)}
+        self._unused = filterfalse(used.__contains__, map(chr, range(ord(_FIRST), ord(_LAST))))
+        self._known: dict[_Text, str] = {}
+        """The two marks of each text."""
+        self._texts: dict[str, _Text] = {}
+        """The text of each mark."""
+        self._constants = _markers_in(shown.writer.template)
         reasoning = shown.writer.format.reasoning
-        markers = [text for text in (reasoning.start.strip(), reasoning.end.strip()) if text]
-        for first in range(_FIRST, _LAST - _SIZE, _SIZE):
-            if used.isdisjoint(range(first, first + _SIZE)):
-                return cls(first, markers, _markers_in(shown.writer.template))
-        return None
+        markers = [re.escape(text) for text in (reasoning.start.strip(), reasoning.end.strip()) if text]
+        self._reasoning = re.compile(f"({'|'.join(markers) or '(?!)'})")
 
     def around(self, owner: Owner, text: str) -> str:
         """Return the text with marks around it, but inside the whitespace and the markers at its ends."""
         apart = owner.kind == "content" and owner.role in _ANSWERS and self._reasoning.search(text)
         lead, core, trail = self._split(text, () if apart else self._constants)
-        key = (owner, lead, trail, False)
         if apart:
             # Templates take apart `<think>A</think>B`. Then only marks inside show where `A` and `B` are.
             parts = self._reasoning.split(core)
-            core = "".join(part if k % 2 else self._inner(owner, part) for k, part in enumerate(parts))
-            self._inside.add(self._number(key))
-        return lead + self._between(key, core) + trail
+            core = "".join(part if k % 2 else self._inside(owner, part) for k, part in enumerate(parts))
+        return lead + self._between(_Text(owner, lead, trail, "around" if apart else ""), core) + trail
 
-    def _inner(self, owner: Owner, text: str) -> str:
+    def _inside(self, owner: Owner, text: str) -> str:
         core = text.strip()
         lead, _, trail = text.partition(core) if core else (text, "", "")
-        return lead + self._between((owner, lead, trail, True), core) + trail if core else text
+        return lead + self._between(_Text(owner, lead, trail, "inside"), core) + trail if core else text
+
+    def _between(self, text: _Text, core: str) -> str:
+        if text not in self._known:
+            self._known[text] = "".join(islice(self._unused, 2))
+            self._texts |= dict.fromkeys(self._known[text], text)
+        marks = self._known[text]
+        return marks[:1] + core + marks[1:]
 
     @staticmethod
     def _split(text: str, constants: Sequence[str]) -> tuple[str, str, str]:
@@ -325,54 +340,52 @@ class _Marks:
             rest, core = text.lstrip(), text.strip()
         return text[: len(text) - len(rest)], core, rest[len(core) :]
 
-    def _between(self, key: tuple[Owner, str, str, bool], core: str) -> str:
-        digits = self._written(self._number(key))
-        return f"{self._opens}{digits}{core}{self._closes}{digits}"
-
-    def _number(self, key: tuple[Owner, str, str, bool]) -> int:
-        number = self._owners.setdefault(key, len(self._known))
-        if number == len(self._known):
-            self._known.append(key)
-        return number
-
-    def _written(self, number: int) -> str:
-        return "".join(self._digits[number // _DIGITS**k % _DIGITS] for k in range(_LENGTH))
-
-    def read(self, rendered: str) -> Iterator[_Run]:
+    def read(self, rendered: str) -> Iterator[OwnedText]:
         """Yield the parts of a rendering with marks, without the marks, each with its owner."""
-        if len(self._known) > _DIGITS**_LENGTH:
+        if not next(self._unused, ""):  # There are more texts than marks.
             return
-        low, high = self._range
-        if "\\u" in rendered:  # A template may write `\ue000` in JSON.
-            rendered = _ESCAPE.sub(lambda e: chr(c) if low <= (c := int(e[1], 16)) < high else e[0], rendered)
-        found = [
-            _Mark(*mark.span(), mark[1] == self._opens, self._read(mark[2])) for mark in self._mark.finditer(rendered)
-        ]
-        pairs = _pairs(found)
+        rendered = _ESCAPED.sub(lambda escape: c if (c := _unescaped(escape)) in self._texts else escape[0], rendered)
+        found = [(mark.start(), mark[0]) for mark in _CANDIDATE.finditer(rendered) if mark[0] in self._texts]
+        pairs, unmarked = self._pairs(mark for _, mark in found), dict.fromkeys(map(ord, self._texts))
         at, place, dangling = 0, 0, False
         while at < len(found):
-            mark = found[at]
-            owner, lead, trail, _ = self._known[mark.number]
-            last = pairs.get(at)
-            broken = last is None and mark.number not in self._inside
-            gap, before = rendered[place : mark.start], ""
+            start, mark = found[at]
+            text = self._texts[mark]
+            last, opens = pairs.get(at), self._opens(mark)
+            broken = last is None and text.place != "around"
+            gap, before = rendered[place:start], ""
             if last is not None:
-                before = next(filter(gap.endswith, _forms(lead)), "")
-            unsure = dangling or (broken and not mark.opens) or (last is not None and bool(lead.strip()) and not before)
+                before = next(filter(gap.endswith, _forms(text.lead)), "")
+            unsure = dangling or (broken and not opens) or (last is not None and bool(text.lead.strip()) and not before)
             yield gap.removesuffix(before), _UNKNOWN if unsure else _TEMPLATE
-            yield before, owner
-            dangling, place = broken and mark.opens, mark.end
+            yield before, text.owner
+            dangling, place = broken and opens, start + 1
             if last is not None:
-                text, place, at = self._mark.sub("", rendered[mark.end : found[last].start]), found[last].end, last
-                after = next((form for form in _forms(trail) if rendered.startswith(form, place)), "")
-                yield text + after, owner
-                place, dangling = place + len(after), bool(trail.strip()) and not after
+                end, at = found[last][0], last
+                after = next((form for form in _forms(text.trail) if rendered.startswith(form, end + 1)), "")
+                yield rendered[place:end].translate(unmarked) + after, text.owner
+                place, dangling = end + 1 + len(after), bool(text.trail.strip()) and not after
             at += 1
         yield rendered[place:], _UNKNOWN if dangling else _TEMPLATE
 
-    def _read(self, digits: str) -> int:
-        number: int = sum(self._digits.index(digit) * _DIGITS**k for k, digit in enumerate(digits))
-        return min(number, len(self._known) - 1)
+    def _opens(self, mark: str) -> bool:
+        return self._known[self._texts[mark]].startswith(mark)
+
+    def _pairs(self, marks: Iterable[str]) -> dict[int, int]:
+        """Return the index of the end mark for the index of each start mark that has one. Texts may contain marked texts."""
+        opened: dict[_Text, int] = {}
+        pairs: dict[int, int] = {}
+        for at, mark in enumerate(marks):
+            if self._opens(mark):
+                opened[self._texts[mark]] = at
+            elif (first := opened.pop(self._texts[mark], None)) is not None:
+                pairs[first] = at
+        return pairs
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    text = escape[0].encode().decode("unicode_escape")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _forms(edge: str) -> Iterator[str]:
@@ -381,26 +394,7 @@ def _forms(edge: str) -> Iterator[str]:
         yield from (form for form in (text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]) if form)
 
 
-class _Mark(NamedTuple):
-    start: int
-    end: int
-    opens: bool
-    number: int
-
-
-def _pairs(marks: Sequence[_Mark]) -> dict[int, int]:
-    """Return the index of the end mark for the index of each start mark that has one. Texts may contain marked texts."""
-    opened: dict[int, int] = {}
-    pairs: dict[int, int] = {}
-    for at, mark in enumerate(marks):
-        if mark.opens:
-            opened[mark.number] = at
-        elif (first := opened.pop(mark.number, None)) is not None:
-            pairs[first] = at
-    return pairs
-
-
-def _aligned(runs: Sequence[_Run], prompt: str, *, cut: bool) -> Iterator[_Run]:
+def _aligned(runs: Sequence[OwnedText], prompt: str, *, cut: bool) -> Iterator[OwnedText]:
     """Yield the parts of `prompt`, with the owners that the same text has in the other rendering. If `cut` is True, the other rendering
     ends with additional text.
     """
@@ -408,10 +402,9 @@ def _aligned(runs: Sequence[_Run], prompt: str, *, cut: bool) -> Iterator[_Run]:
     if other.endswith(prompt):  # An engine that adds BOS gets the prompt without it.
         yield from _cut(runs, len(other) - len(prompt), len(other))
         return
-    same = other.startswith(prompt) if cut else other == prompt
-    start = len(prompt) if same else _shared(prompt, other)
-    end = 0 if same else _shared(prompt[start:][::-1], other[start:][::-1])
-    if not same and runs:
+    start = len(commonprefix([prompt, other]))
+    end = len(commonprefix([prompt[start:][::-1], other[start:][::-1]]))
+    if runs and not (cut and start == len(prompt)):
         # The text before the difference may be common by chance, e.g. if a message repeats the template's text. Then it also occurs
         # elsewhere.
         start -= _repeated(lambda n: prompt[start - n : start], start, (prompt, other))
@@ -433,23 +426,14 @@ def _repeated(part: Callable[[int], str], most: int, texts: Iterable[str]) -> in
     return low
 
 
-def _shared(one: str, other: str) -> int:
-    """Return the length of the common prefix of two texts."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
-
-
-def _cut(runs: Iterable[_Run], start: int, end: int) -> Iterator[_Run]:
+def _cut(runs: Iterable[OwnedText], start: int, end: int) -> Iterator[OwnedText]:
     at = 0
     for text, owner in runs:
         yield text[max(start - at, 0) : max(end - at, 0)], owner
         at += len(text)
 
 
-def _pieces(runs: Iterable[_Run]) -> Iterator[Piece]:
+def _pieces(runs: Iterable[OwnedText]) -> Iterator[Piece]:
     for owner, group in groupby(((text, owner) for text, owner in runs if text), key=lambda run: run[1]):
         text = "".join(part for part, _ in group)
         yield Piece(text=text, kind=owner.kind, message=owner.message, role=owner.role, where=owner.where)

@@ -6,7 +6,7 @@ with the same tools.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -113,7 +113,6 @@ def make_writer(
     *,
     tool_format: str,
     describe_tools: bool,
-    documents: Sequence[Any] | None,
     beside: Template,
 ) -> Writer:
     """Return a `Writer` for conversations with this template.
@@ -124,7 +123,7 @@ def make_writer(
     if not describe_tools:
         plan = replace(plan, offers=False, withholds=True)
     offered, notes = fitting(() if plan.withholds else offer.plain, capabilities)
-    asked = resolve_kwargs(variables, template, capabilities, tools=offered, documents=documents, beside=beside)
+    asked = resolve_kwargs(variables, template, capabilities, tools=offered, beside=beside)
     return Writer(
         template=template,
         format=format,

@@ -70,8 +70,8 @@ class Writer:
     """`format` with the template's end-of-sequence token as an additional end of the turn."""
     capabilities: Capabilities
     plan: Plan
-    injection: ToolPrompt | None
     kwargs: TemplateKwargs
+    injection: ToolPrompt | None = None
     conceded: Way = ()
     """Concessions that are applied to each conversation before rendering."""
     notes: tuple[str, ...] = ()

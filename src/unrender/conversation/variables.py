@@ -96,7 +96,6 @@ def resolve_kwargs(
     capabilities: Capabilities,
     *,
     tools: Sequence[Mapping[str, Any]] = (),
-    documents: Sequence[Any] | None = None,
     beside: Template | None = None,
 ) -> TemplateKwargs:
     """Return the variables for rendering. `given` are the caller's options in addition to messages and tools.
@@ -106,7 +105,7 @@ def resolve_kwargs(
     """
     said = _unpacked(given)
     context, notes = shape_context(tools, replace(capabilities, required_context=())), list[str]()
-    documents = said.pop("documents", None) if documents is None else documents
+    documents = said.pop("documents", None)
     listed = () if documents is None else checked_list(documents, "documents")
     if documents is not None and "documents" in template.reads:
         context["documents"] = documents

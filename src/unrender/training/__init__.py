@@ -31,15 +31,15 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, NamedTuple, Self
 
 from unrender import ChatTemplate, Message, Policy, RequestError, Turn
 from unrender.conversation.tools import read_request
 from unrender.errors import ExtendError, TemplateWarning, UnrenderError
-from unrender.prompt import AUTHORS, PromptEncoder
+from unrender.prompt import AUTHORS, PromptEncoder, flagged
 from unrender.signatures import checked, checked_late
 from unrender.token_ids import TokenParser
 from unrender.training.masks import AssistantMask, assistant_mask
@@ -266,12 +266,11 @@ class Rollout:
                 raise
             self._render([*self.messages, *messages], messages)
             return
-        special = {index for index, message in enumerate(messages) if _role(message) in self._roles}
-        flagged = [(piece.text, piece.body and piece.message not in special) for piece in pieces]
+        parts = flagged(pieces, self._roles)
         if turn.marked and turn._source:
-            encoded = self.encoder._with_markers(flagged, turn._source.known_markers, whole=False)
+            encoded = self.encoder._with_markers(parts, turn._source.known_markers, whole=False)
         else:
-            encoded = self.encoder.continuation(flagged)
+            encoded = self.encoder.continuation(parts)
         first = self._count
         marks = [(_FIRST if piece.message is None else first + piece.message, piece.body) for piece in pieces]
         runs = ((len([*ids]), *mark) for mark, ids in groupby(marks[piece] for piece in encoded.pieces))
@@ -425,12 +424,9 @@ def extend_all(
     return errors
 
 
-def _role(message: Any) -> Any:
-    return message.get("role") if isinstance(message, Mapping) else None
-
-
 def _row(stretches: Sequence[_Stretch], *, known: bool) -> TrainingRow:
     runs = [run for stretch in stretches for run in stretch.runs]
+    ends = accumulate(len(stretch.ids) for stretch in stretches)
     return TrainingRow(
         input_ids=[id for stretch in stretches for id in stretch.ids],
         mask=[int(stretch.sampled) for stretch in stretches for _ in stretch.ids],
@@ -438,14 +434,5 @@ def _row(stretches: Sequence[_Stretch], *, known: bool) -> TrainingRow:
         message_indices=[message for length, message, _ in runs for _ in range(length)],
         body=[body for length, _, body in runs for _ in range(length)],
         prompt_length=len(stretches[0].ids),
-        turns=list(_turns(stretches)),
+        turns=[(end - len(stretch.ids), end) for stretch, end in zip(stretches, ends, strict=True) if stretch.sampled],
     )
-
-
-def _turns(stretches: Iterable[_Stretch]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each answer."""
-    end = 0
-    for stretch in stretches:
-        start, end = end, end + len(stretch.ids)
-        if stretch.sampled:
-            yield start, end

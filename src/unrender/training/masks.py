@@ -2,8 +2,8 @@
 
 Strategy: the model's text in a message starts after the prompt for that message, and stops at the end of the turn. If the template keeps
 prefixes, both positions are found by rendering only the start of the conversation. Otherwise, e.g. if reasoning of earlier turns is
-dropped, a needle (a unique word) is inserted into the message to find it. In this case, the model's text is between the header before the
-needle and the end of turn after it.
+dropped, the pieces of the rendering show where the message's own text is. In this case, the model's text is between the header before
+that text and the end of turn after it.
 
 `attributed_prompt` splits a rendered conversation into message text, template text and model output: the pieces of the rendering show whose each
 text is, and the model's output may contain texts and markers.
@@ -17,33 +17,32 @@ from __future__ import annotations
 import json
 import warnings
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, pairwise
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 from unrender.chat_template import ChatTemplate, as_template
 from unrender.conversation.adapt import shown_media, with_names
-from unrender.conversation.messages import Conversation, Said, read_conversation, read_messages
+from unrender.conversation.messages import Said, read_conversation, read_messages
 from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.tools import read_offer
-from unrender.conversation.transcript import Writer
 from unrender.errors import RequestError, TemplateError, TemplateWarning
 from unrender.format import Format
 from unrender.messages import Request
 from unrender.nodes import Role
 from unrender.parser.prompt_tail import after_header, read_prefill
 from unrender.parser.streaming import Parser
-from unrender.prompt import AUTHORS, Piece
+from unrender.prompt import AUTHORS, Piece, PieceKind
 from unrender.proof.split import common_suffix
 from unrender.signatures import checked
 
 _NEEDLE = "qzneedlezq"
-"""Unique word that is inserted into a message, so that the message can be found in the rendering."""
+"""Unique word as the content of a short answer."""
+_ASSISTANT = "assistant"
 _CALL = (Role.NAME, Role.ARGUMENT, Role.ID, Role.MARKER)
-Plant = Callable[[Said], Said | None]
-"""Function that inserts a needle into a message and returns the new message, or None if the message has no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,25 +105,20 @@ def mask_of(
     """Return the mask of a conversation as `assistant_mask` does, without warnings, and the rendered conversation."""
     offer = read_offer(tools)  # rows of data may contain tools with invalid schemas
     request = Request(tools=offer.tools)
-    rendered, full = _taken(template._writing(offer, request, variables), messages)
-    answers = [i for i, said in enumerate(rendered.messages) if said.role == "assistant"]
-    mask = AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
-    return mask, RenderedConversation(rendered.writer, rendered.messages, request, offer.plain)
-
-
-def _taken(writer: Writer, messages: Sequence[Any]) -> tuple[_Rendered, str]:
-    """Return the conversation and its rendering."""
+    writer = template._writing(offer, request, variables)
     conversation = read_conversation(messages, writer.template, as_text=writer.as_text)
     read, _ = shown_media(conversation, writer.template, writer.capabilities)
-    # Add names to results before planting needles. If names were added later, a needle in a call's name would also appear in the call's
-    # result.
-    shown = with_names(read)
-    writer, rendering = writer.taken(shown, asks=False)
+    said = with_names(read)
+    writer, rendering = writer.taken(said, asks=False)
     if rendering.error is not None:
         raise TemplateError(f"the template refuses the conversation: {rendering.error}")
-    _check_arguments(messages, rendering.text)
+    text = rendering.text
+    _check_arguments(messages, text)
     # Remove the time limit that all renderings share, because each border needs more renderings.
-    return _Rendered(replace(writer, time=None), shown), rendering.text
+    shown = RenderedConversation(replace(writer, time=None), said, request, offer.plain)
+    rendered = _Rendered(shown, text)
+    answers = [i for i, message in enumerate(said) if message.role == _ASSISTANT]
+    return AssistantMask(text=text, written=tuple(_written(rendered, i) for i in answers)), shown
 
 
 def _check_arguments(messages: Sequence[Any], text: str) -> None:
@@ -146,9 +140,56 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
-    start = _start(rendered, full, index)
-    end = None if start is None else _end(rendered, full, index, start)
+@dataclass(frozen=True)
+class _Rendered:
+    """A conversation and its rendering."""
+
+    shown: RenderedConversation
+    text: str
+
+    def beginning(self, count: int, *, asks: bool = False) -> str | None:
+        """Return the rendering of the first messages alone, or None if the template rejects them."""
+        return self.shown.writer.text(self.shown.messages[:count], asks=asks)
+
+    @property
+    def format(self) -> Format:
+        """The format of answers, with all tokens that end a turn."""
+        return self.shown.writer.ended
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, int, Piece]]:
+        """The pieces of the rendering, each with its start and end."""
+        pieces = self.shown.pieces(self.text, asks=False)
+        places = [0, *accumulate(len(piece.text) for piece in pieces)]
+        return [*zip(places, places[1:], pieces, strict=False)]
+
+    def _places(self, index: int, *kinds: PieceKind, where: str = "") -> list[tuple[int, int]]:
+        """Return the start and end of each piece of a message that is of one of these kinds, and whose path contains `where`."""
+        found = (one for one in self._pieces if one[2].message == index and one[2].kind in kinds)
+        return [(start, end) for start, end, piece in found if where in piece.where]
+
+    def first(self, index: int, *kinds: PieceKind) -> int | None:
+        """Return the start of a message's text of these kinds."""
+        return next((start for start, _ in self._places(index, *kinds)), None)
+
+    def before(self, index: int) -> int | None:
+        """Return the start of a message's content, or of the name of its first call if there is no content."""
+        places = self._places(index, "content", "result") or self._places(index, "name", where="tool_calls")
+        return places[0][0] if places else None
+
+    def after(self, index: int) -> int | None:
+        """Return the end of the name of a message's last call, or of its content if there are no calls."""
+        if calls := self.shown.messages[index].calls:
+            # The result may repeat the name, as in `functions.f to=assistant`.
+            places = self._places(index, "name", where=f"tool_calls[{len(calls) - 1}]")[:1]
+        else:
+            places = self._places(index, "content")
+        return places[-1][1] if places else None
+
+
+def _written(rendered: _Rendered, index: int) -> MaskSpan:
+    start = _start(rendered, index)
+    end = None if start is None else _end(rendered, index, start)
     if start is None or end is None or start > end:
         raise RequestError(
             f"messages[{index}]: cannot tell where the rendering of this answer {'ends' if start is not None else 'begins'}; "
@@ -158,85 +199,67 @@ def _written(rendered: _Rendered, full: str, index: int) -> MaskSpan:
     return MaskSpan(message=index, start=start, end=end)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rendered:
-    """A conversation that can be rendered up to any of its messages."""
-
-    writer: Writer
-    messages: Conversation
-
-    def planted(self, index: int, message: Said) -> str | None:
-        """Render the conversation with another message at `index`."""
-        return self.writer.text((*self.messages[:index], message, *self.messages[index + 1 :]), asks=False)
-
-    @property
-    def ends(self) -> tuple[str, ...]:
-        """Tokens that end a turn."""
-        return self.writer.ended.turn.all_ends
-
-
-def _start(rendered: _Rendered, full: str, index: int) -> int | None:
+def _start(rendered: _Rendered, index: int) -> int | None:
     """Return the start of the model's text: after the prompt, or after the header if the history doesn't contain the complete prompt."""
-    prompt = rendered.writer.text(rendered.messages[:index], asks=True) if index else None
+    full, format = rendered.text, rendered.format
+    prompt = rendered.beginning(index, asks=True) if index else None
     if prompt is not None:
         if full.startswith(prompt):
             return len(prompt)
         # If the prompt ends in `<bot><think>` and the history contains `<bot>Hi`, the answer starts after their common header, `<bot>`.
-        header = prompt.removesuffix(read_prefill(rendered.writer.ended, prompt))
+        header = prompt.removesuffix(read_prefill(format, prompt))
         if full.startswith(header):
             return len(header)
-    place = _place(rendered, full, index, _before_thought)
-    place = _place(rendered, full, index, _before) if place is None else place
-    written = None if place is None else after_header(rendered.writer.ended, full[:place])
-    if place is None or (written is not None and not any(end in written for end in rendered.ends)):
+    # Some templates render reasoning as a separate turn before the content.
+    place = rendered.first(index, "reasoning")
+    place = rendered.before(index) if place is None else place
+    written = None if place is None else after_header(format, full[:place])
+    if place is None or (written is not None and not any(end in written for end in format.turn.all_ends)):
         return None if place is None or written is None else place - len(written)
     # In `<bot>Hi<end><user>Well?<end><call>f</call>`, no header precedes the call: the last header belongs to another answer.
-    history = rendered.writer.text(rendered.messages[:index], asks=False)
-    if (
-        history is None
-        or not full.startswith(history)
-        or after_header(rendered.writer.ended, full[len(history) : place])
-    ):
+    history = rendered.beginning(index)
+    if history is None or not full.startswith(history) or after_header(format, full[len(history) : place]):
         return None
     return len(history)
 
 
-def _end(rendered: _Rendered, full: str, index: int, start: int) -> int | None:
+def _end(rendered: _Rendered, index: int, start: int) -> int | None:
     """Return the end of the model's text: after the token that ends its turn, or where the next message starts."""
-    last = index + 1 == len(rendered.messages)
-    place = _place(rendered, full, index, _after)
+    full, last = rendered.text, index + 1 == len(rendered.shown.messages)
+    place = rendered.after(index)
     # The answer ends before the text of the next message, so search for the end of turn only before that text.
-    following = len(full) if last else _place(rendered, full, index + 1, _before)
+    following = len(full) if last else rendered.before(index + 1)
     if place is None or following is None:
-        return _end_of_history(rendered, full, index)
-    ends = [at + len(core) for core in rendered.ends if (at := full.find(core, place, following)) >= 0]
+        return _end_of_history(rendered, index)
+    ends = [at + len(core) for core in rendered.format.turn.all_ends if (at := full.find(core, place, following)) >= 0]
     if ends or last:
         return min(ends, default=len(full))
-    if rendered.messages[index].calls:
-        return _end_of_calls(rendered.writer.ended, full[:following], start)
-    return _before_header(rendered, full, place, following, index)
+    if rendered.shown.messages[index].calls:
+        return _end_of_calls(rendered.format, full[:following], start)
+    return _before_header(rendered, place, following, index)
 
 
-def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
+def _end_of_history(rendered: _Rendered, index: int) -> int | None:
     """Return the position where the conversation up to this message ends, or None if the template doesn't keep that prefix."""
-    history = rendered.writer.text(rendered.messages[: index + 1], asks=False)
-    if history is None or not full.startswith(history):
+    history = rendered.beginning(index + 1)
+    if history is None or not rendered.text.startswith(history):
         return None
-    ends = [at + len(core) for core in rendered.ends if (at := history.rfind(core)) >= 0]
+    ends = [at + len(core) for core in rendered.format.turn.all_ends if (at := history.rfind(core)) >= 0]
     return max(ends, default=len(history))
 
 
-def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index: int) -> int | None:
+def _before_header(rendered: _Rendered, place: int, limit: int, index: int) -> int | None:
     """Return the start of the next message's header, for templates without an end of turn. To find the header, a plain answer is rendered
     before the same message.
     """
-    plain = rendered.planted(index, Said(role="assistant", content=_NEEDLE))
-    following = rendered.messages[index + 1].content
-    if plain is None or not isinstance(following, str) or not following or plain.count(_NEEDLE) != 1:
+    messages, plain = rendered.shown.messages, Said(role=_ASSISTANT, content=_NEEDLE)
+    text = rendered.shown.writer.text((*messages[:index], plain, *messages[index + 1 :]), asks=False)
+    following = messages[index + 1].content
+    if text is None or not isinstance(following, str) or not following or text.count(_NEEDLE) != 1:
         return None
-    begun = plain.index(_NEEDLE) + len(_NEEDLE)
-    at = plain.find(following, begun)
-    return limit - len(common_suffix([plain[begun:at], full[place:limit]])) if at >= 0 else None
+    begun = text.index(_NEEDLE) + len(_NEEDLE)
+    at = text.find(following, begun)
+    return limit - len(common_suffix([text[begun:at], rendered.text[place:limit]])) if at >= 0 else None
 
 
 def _end_of_calls(format: Format, text: str, start: int) -> int | None:
@@ -246,48 +269,6 @@ def _end_of_calls(format: Format, text: str, start: int) -> int | None:
     parser.finish()
     called = [start + span.end for span in parser.spans if span.role in _CALL]
     return max(called) if parser.message.tool_calls else None
-
-
-def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | None:
-    """Return the position in `full` of the needle that `plant` inserts, or None if the needle isn't rendered."""
-    message = plant(rendered.messages[index])
-    planted = rendered.planted(index, message) if message is not None else None
-    if message is None or planted is None or _NEEDLE not in planted:
-        return None
-    # A needle in a call's name may occur several times, because the result may repeat the name, as in `functions.f to=assistant`. A needle
-    # in content must occur only once.
-    if planted.count(_NEEDLE) > 1 and message.calls == rendered.messages[index].calls:
-        return None
-    place = planted.index(_NEEDLE)
-    return place if full.startswith(planted[:place]) else None
-
-
-def _before_thought(said: Said) -> Said | None:
-    """Insert a needle before the reasoning. Some templates render reasoning as a separate turn before the content."""
-    return replace(said, reasoning=_NEEDLE + said.reasoning) if said.reasoning else None
-
-
-def _before(said: Said) -> Said | None:
-    """Insert a needle before the content, or in the name of the first call."""
-    if isinstance(said.content, str) and said.content:
-        # In `<bot>qzneedlezqHi`, the text before the needle is the same as in the real rendering, so the needle's position is the start of
-        # `Hi`.
-        return replace(said, content=_NEEDLE + said.content)
-    if not said.calls:
-        return None
-    first, *others = said.calls
-    return replace(said, calls=(replace(first, name=_NEEDLE + first.name), *others))
-
-
-def _after(said: Said) -> Said | None:
-    """Insert a needle in the name of the last call, or after the content."""
-    if said.calls:
-        *others, last = said.calls
-        return replace(said, calls=(*others, replace(last, name=last.name + _NEEDLE)))
-    return replace(said, content=said.content + _NEEDLE) if isinstance(said.content, str) and said.content else None
-
-
-_ASSISTANT = "assistant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,12 +297,12 @@ class Attributed:
     sampled_certain: bool = True
     """True if the positions of all text that the model wrote are certain."""
 
-    def pieces(self, *, special_roles: Collection[str] = AUTHORS) -> list[tuple[str, bool]]:
+    def pieces(self) -> list[tuple[str, bool]]:
         """Return text pieces for a `PromptEncoder`. The flag of a piece is true for message text, which is never encoded as special tokens.
 
-        Special tokens are allowed in messages with one of the `special_roles`.
+        Special tokens are allowed in messages from the author of the application.
         """
-        return [(part.text, part.role is not None and part.role not in special_roles) for part in self.parts]
+        return [(part.text, part.role is not None and part.role not in AUTHORS) for part in self.parts]
 
 
 def attributed_prompt(
@@ -334,17 +315,15 @@ def attributed_prompt(
     ['<user>', 'Hello', '</>', '<assistant>']
     """
     turn = template.prepare(messages, tools=tools, **settings)
-    mask: AssistantMask | None = None
-    written: list[_Span] | None = []
+    written: tuple[MaskSpan, ...] | None = ()
     if any(isinstance(message, Mapping) and message.get("role") == _ASSISTANT for message in messages):
         try:
             mask, _ = mask_of(template, messages, tools, settings)
-            written = _spans(mask)
+            kept = turn.prompt.startswith(mask.text[: mask.written[-1].end])
+            written = mask.written if kept else None
         except RequestError:
             written = None
-    last = written[-1].end if written else 0
-    kept = mask is None or turn.prompt[:last] == mask.text[:last]
-    return _attributed(turn.format.turn.all_ends, turn.pieces, written if kept else None)
+    return _attributed(turn.format.turn.all_ends, turn.pieces, written)
 
 
 def attributed_conversation(
@@ -352,23 +331,10 @@ def attributed_conversation(
 ) -> Attributed:
     """Return a conversation rendered without a generation prompt, split into parts. Raises the same errors as `assistant_mask`."""
     mask, shown = mask_of(template, messages, tools, settings)
-    return _attributed(shown.writer.ended.turn.all_ends, shown.pieces(mask.text, asks=False), _spans(mask))
+    return _attributed(shown.writer.ended.turn.all_ends, shown.pieces(mask.text, asks=False), mask.written)
 
 
-class _Span(NamedTuple):
-    """The range of a message's text, or of model output."""
-
-    start: int
-    end: int
-    message: int | None
-    sampled: bool = False
-
-
-def _spans(mask: AssistantMask) -> list[_Span]:
-    return sorted(_Span(span.start, span.end, span.message, sampled=True) for span in mask.written)
-
-
-def _attributed(ends: Sequence[str], pieces: Sequence[Piece], written: Sequence[_Span] | None) -> Attributed:
+def _attributed(ends: Sequence[str], pieces: Sequence[Piece], written: Sequence[MaskSpan] | None) -> Attributed:
     return Attributed(
         parts=tuple(part for part in _parts(pieces, written or (), ends) if part.text),
         bodies_certain=all(piece.kind != "unknown" for piece in pieces),
@@ -376,38 +342,39 @@ def _attributed(ends: Sequence[str], pieces: Sequence[Piece], written: Sequence[
     )
 
 
-def _parts(pieces: Sequence[Piece], written: Sequence[_Span], ends: Sequence[str]) -> Iterator[RenderedPart]:
-    """Yield the spans and the text between them. The text between two spans is split into the end of one message and the header of the
-    next.
+def _parts(pieces: Iterable[Piece], written: Sequence[MaskSpan], ends: Sequence[str]) -> Iterator[RenderedPart]:
+    """Yield the bodies, the text that the model wrote, and the text between them. The text between two messages is split into the end of one
+    message and the header of the next.
     """
-    text = "".join(piece.text for piece in pieces)
-    starts = [0, *accumulate(len(piece.text) for piece in pieces)]
-    begun = [span.start for span in written]
-    own = []
-    for start, end, piece in zip(starts, starts[1:], pieces, strict=False):
-        before = bisect_left(begun, end) - 1
-        if piece.body and (before < 0 or written[before].end <= start):
-            own.append(_Span(start, end, piece.message))
-    position, last = 0, None
-    for span in sorted([*own, *written], key=lambda span: span.start):
+    gap, last = "", None
+    for text, piece, span in _cut_at(written, pieces):
+        # A piece with an unknown owner may contain the start of an answer and the text before it.
+        if span is None and (not piece.body or text != piece.text):
+            gap += text
+            continue
         # Tools are described inside a message, so their text belongs to the message before them.
-        message = last if span.message is None else span.message
-        gap = text[position : span.start]
+        message = last if (found := (span or piece).message) is None else found
         place = _end_of_turn(gap, ends, inside=last is not None) if last != message else 0
         yield RenderedPart(text=gap[:place], message=last)
         yield RenderedPart(text=gap[place:], message=message)
-        for at in range(bisect_right(starts, span.start) - 1, len(pieces)):
-            part = text[max(starts[at], span.start) : min(starts[at + 1], span.end)]
-            if starts[at] >= span.end:
-                break
-            role = pieces[at].role if pieces[at].body else None
-            # Text of tools and documents is written inside a message, but it isn't the message's own text.
-            yield RenderedPart(text=part, message=message, body=role != "", sampled=span.sampled, role=role)
-        position, last = span.end, message
-    gap = text[position:]
+        role = piece.role if piece.body else None
+        # Text of tools and documents is written inside a message, but it isn't the message's own text.
+        yield RenderedPart(text=text, message=message, body=role != "", sampled=span is not None, role=role)
+        gap, last = "", message
     place = _end_of_turn(gap, ends, inside=last is not None)
     yield RenderedPart(text=gap[:place], message=last)
     yield RenderedPart(text=gap[place:])
+
+
+def _cut_at(written: Sequence[MaskSpan], pieces: Iterable[Piece]) -> Iterator[tuple[str, Piece, MaskSpan | None]]:
+    """Yield the text of the pieces, cut where the model's text starts and ends, with the piece and the span that contain it."""
+    borders, at = [place for span in written for place in (span.start, span.end)], 0
+    for piece in pieces:
+        end = at + len(piece.text)
+        for low, high in pairwise([at, *borders[bisect_right(borders, at) : bisect_left(borders, end)], end]):
+            passed = bisect_right(borders, low)
+            yield piece.text[low - at : high - at], piece, written[passed // 2] if passed % 2 else None
+        at = end
 
 
 def _end_of_turn(gap: str, ends: Sequence[str], *, inside: bool) -> int:

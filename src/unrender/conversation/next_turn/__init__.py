@@ -94,7 +94,7 @@ class Extender:
     """Creates the next turn from the template and the arguments of the first turn."""
 
     write: Callable[..., Writer]
-    """Creates a `Writer`: `ChatTemplate._writing` with the documents and the call syntax of the first turn."""
+    """Creates a `Writer`: `ChatTemplate._writing` with the call syntax of the first turn."""
     asked: Mapping[str, Any]
     """Arguments of the request, with the names of `ChatTemplate.prepare`'s parameters."""
     variables: Mapping[str, Any]
@@ -112,7 +112,7 @@ class Extender:
     """The appended text, or None if the turn's prompt doesn't extend an earlier prompt."""
     shown: RenderedConversation | None = None
     """The conversation of the first prompt; None if that prompt was rendered elsewhere."""
-    later: Chain[tuple[str, Extended]] | None = None
+    later: Chain[tuple[str, Extended]] = Chain(None, ())
     """The answer and the appended text of each later turn."""
     answer: str = ""
     """Text of the next answer that the prompt already contains because a call is healed."""
@@ -127,7 +127,7 @@ class Extender:
     def pieces(self, turn: Turn) -> tuple[Piece, ...]:
         """Return the pieces of a turn's prompt. A prompt that was rendered elsewhere is a single piece with an unknown owner."""
         prompt = turn.prompt.removesuffix(self.answer)
-        later = _all(self.later)
+        later = self.later.all()
         for answer, extended in reversed(later):
             prompt = prompt.removesuffix(extended.text).removesuffix(answer)
         pieces = [Piece(text=prompt, kind="unknown")] if self.shown is None else list(self.shown.pieces(prompt))
@@ -153,7 +153,7 @@ class Extender:
         """Return the ids of a turn's prompt, as `Turn.encode` does. None if the prompt was rendered elsewhere."""
         if self.shown is None:
             return None
-        later = (self.shown.of(extended.new) for _, extended in _all(self.later))
+        later = (self.shown.of(extended.new) for _, extended in self.later.all())
         texts = (text for shown in (self.shown, *later) for text in shown.texts() if text.role not in special_roles)
         # Usually, no text holds a marker. Then the prompt isn't rendered again.
         if not encoder._may_find_tokens(texts, self.known_markers):
@@ -163,8 +163,8 @@ class Extender:
     def held(self) -> Iterator[Any]:
         """Yield the objects that hold the request and the conversation in memory. Several turns may share these objects."""
         yield from (self.asked.get("tools"), self.variables)
-        yield from _all(self.history)
-        yield from (part for answer, extended in _all(self.later) for part in (answer, extended.rest))
+        yield from self.history.all() if self.history else ()
+        yield from (part for answer, extended in self.later.all() for part in (answer, extended.rest))
 
     @property
     def known_markers(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class Extender:
             system=system,
             thought=thought,
             shown=shown,
-            later=None,
+            later=Chain(None, ()),
         )
 
     def resumed(self, messages: Sequence[Any]) -> Extender:
@@ -216,11 +216,9 @@ class Extender:
         extended = Ending(before, stub, made, said, short, turn.format, facts).extended(new)
         remarks = dict(self._remarks(facts, new, how))
         following = replace(
-            self._with(safe.marked),
+            self._after(said.message, calls, new, safe.marked),
             asked=asked,
             variables={**self.variables, **how.variables},
-            history=self.history and Chain(self.history, (_kept(said.message, calls), *new)),
-            thought=self.thought or bool(said.message.reasoning),
             remarked=self.remarked.union(remarks),
             extended=extended,
             later=Chain(self.later, ((self.answer + answer.text + answer.padding, extended),)),
@@ -250,8 +248,18 @@ class Extender:
                 raise ExtendError(f"messages[{i}].role: {expected}, found 'assistant'", "messages")
         return guarded(RenderedConversation(writer, new, request).of(new), self.markers)
 
-    def _with(self, marked: Sequence[str]) -> Extender:
-        return replace(self, answer="", marked=self.marked or (self.markers == "encode" and bool(marked)))
+    def _after(
+        self, message: Message, calls: tuple[SaidCall, ...], new: Conversation, marked: Sequence[str]
+    ) -> Extender:
+        """Return a copy whose history also contains an answer and new messages."""
+        answer = Said(role="assistant", content=message.content, reasoning=message.reasoning, calls=calls)
+        return replace(
+            self,
+            answer="",
+            history=self.history and Chain(self.history, (answer, *new)),
+            thought=self.thought or bool(message.reasoning),
+            marked=self.marked or (self.markers == "encode" and bool(marked)),
+        )
 
     def _writing(self, turn: Turn, how: Extending) -> tuple[Writer, Writer, Request, Mapping[str, Any]]:
         """Return the writer of the next prompt and the writer of the current one. Also returns the new request and its arguments.
@@ -379,10 +387,6 @@ class Extender:
                 yield "the template repeats the system message; it is now in the prompt twice", first["user"]
 
 
-def _all(chain: Chain[T] | None) -> tuple[T, ...]:
-    return chain.all() if chain else ()
-
-
 def _past_call(number: int) -> SaidCall:
     return SaidCall(name="probe_tool", id=f"call{number:05}")
 
@@ -399,12 +403,6 @@ def _alike(first: Writer, second: Writer) -> bool:
         [writer.text(messages, asks=False) for messages in ((QUESTION,), conversation)] for writer in (first, second)
     ]
     return texts[0] == texts[1] and None not in texts[0]
-
-
-def _kept(message: Message, calls: tuple[SaidCall, ...]) -> Said:
-    """Return the answer as a message of the conversation, with the calls that the results refer to."""
-    (answer,) = conversation_of([replace(message, tool_calls=()).to_openai()])
-    return replace(answer, calls=calls)
 
 
 def answering(

@@ -124,28 +124,26 @@ class Continuation:
         for kind, end in self.ends.items():
             last = self.last_ends.get(kind, end)
             yield f"{kind} ends in", repr(end) if end == last else f"{end!r}, or in {last!r} for the last answer"
+        depends = [f"the system message ({role})" for role in sorted(self.needs_system)]
+        depends += [_NEEDED[self.needs]] if self.needs in _NEEDED else []
+        depends += ["the number of calls"] if self.counts else []
         facts = {
-            "tools are written again for": "a new user" if self.restates_tools else "",
-            "thoughts are dropped for": ", ".join(
-                f"a new {_SAID.get(role, role)}" for role in sorted(self.drops_thoughts)
-            ),
-            "depends on": ", ".join(
-                (
-                    *(f"the system message ({role})" for role in sorted(self.needs_system)),
-                    *(("earlier calls and thoughts",) if self.needs is Needs.POSITION else ()),
-                    *(("the number of messages",) if self.needs is Needs.NUMBER else ()),
-                    *(("all earlier messages",) if self.needs is Needs.HISTORY else ()),
-                    *(("the number of calls",) if self.counts else ()),
-                )
-            ),
+            "tools are written again for": ["a new user"] if self.restates_tools else [],
+            "thoughts are dropped for": [f"a new {_SAID.get(role, role)}" for role in sorted(self.drops_thoughts)],
+            "depends on": depends,
         }
-        yield from ((name, value) for name, value in facts.items() if value)
+        yield from ((name, ", ".join(values)) for name, values in facts.items() if values)
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self.rows())
 
 
 _SAID = {"tool": "result"}
+_NEEDED = {
+    Needs.POSITION: "earlier calls and thoughts",
+    Needs.NUMBER: "the number of messages",
+    Needs.HISTORY: "all earlier messages",
+}
 
 
 def continuation_of(writer: Writer) -> Continuation:

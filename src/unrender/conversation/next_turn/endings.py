@@ -3,8 +3,8 @@
 An answer may end anywhere: in its reasoning, in content, in a call, or after the end of the turn. The template, however, always renders
 complete answers. Text that the answer already contains isn't appended again, and an open part is closed.
 
-To separate the text of new messages from the template's own text, the same conversation is rendered again, with a unique word in place of
-each text of the new messages.
+To separate the text of new messages from the template's own text, the same conversation is rendered again, with marks around each text of
+the new messages (see `pieces`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from os.path import commonprefix
-from typing import Any
 
 from unrender.conversation.messages import RESULTS, Conversation, Said, with_texts, words_in
 from unrender.conversation.next_turn.continuation import Continuation
@@ -26,12 +27,13 @@ from unrender.conversation.next_turn.stubs import (
     closers,
     ends_of_turn,
 )
+from unrender.conversation.pieces import RenderedConversation
 from unrender.conversation.transcript import Writer
 from unrender.errors import ExtendError
 from unrender.format import Format
 from unrender.machine import id_maker
 from unrender.machine.frames import Span
-from unrender.messages import Message, ToolCall
+from unrender.messages import Message, Request, ToolCall
 from unrender.nodes import Role
 from unrender.prompt import Piece, PieceKind
 from unrender.turn import ParsedAnswer, Turn, Unfinished
@@ -195,32 +197,47 @@ class Extended:
 
 def appended_pieces(extended: Extended) -> tuple[Piece, ...]:
     """Return the appended text in pieces. Raises `ExtendError` if the template mixes the text of different messages."""
-    planted, rest = _with_words(extended.new), extended.rest
-    whole, tail = (_tail(extended, new, asks=True) for new in (planted, extended.new))
-    # Sort by position, since some templates write results in the order of the calls.
-    texts = sorted(_texts(extended.new), key=lambda text: whole.find(text[0]))
-    first, *around = _between([word for word, _, _ in texts], whole)
-    # Shorten `first` like `rest`, whose start is missing if the answer already contains it.
-    first = rest[: len(first) + len(rest) - len(tail)] if texts else rest
-    bodies = _bodies(rest, [first, *around], [text for _, _, text in texts])
     pieces = [Piece(text=extended.lead), Piece(text=extended.end)]
-    owners: list[int | None] = [index for _, index, _ in texts]
-    pieces += _scaffold(first, "", None, owners[0] if owners else None)
-    closings: dict[tuple[Any, ...], str] = {}
-    for at, body in enumerate(bodies):
-        owner, following = owners[at], owners[at + 1] if at + 1 < len(owners) else None
-        closing = "" if owner == following else _closing(extended, planted, texts[at], closings)
-        pieces.append(_body(body, owner, extended.new))
-        pieces += _scaffold(around[at], closing, owner, following)
+    runs, owner, closings = _runs(extended), None, dict[tuple[str, str | None], str]()
+    for at, (index, text) in enumerate(runs):
+        if index is not None:
+            owner, role = index, extended.new[index].role
+            kind: PieceKind = "result" if role in RESULTS else "content"
+            where = f"messages[{index}].content"
+            pieces.append(Piece(text=text, kind=kind, message=index, role=role, where=where))
+            continue
+        # Between two messages is the end of the first one and the start of the second one.
+        following = next((other for other, _ in runs[at:] if other is not None), None)
+        closing = text if owner == following else "" if owner is None else _closing(extended, owner, closings)
+        shared = len(commonprefix([text, closing]))
+        pieces += [Piece(text=text[:shared], message=owner), Piece(text=text[shared:], message=following)]
     return tuple(piece for piece in pieces if piece.text)
 
 
-def _body(text: str, message: int | None, new: Conversation) -> Piece:
-    if message is None:
-        return Piece(text=text, kind="unknown")
-    role = new[message].role
-    kind: PieceKind = "result" if role in RESULTS else "content"
-    return Piece(text=text, kind=kind, message=message, role=role, where=f"messages[{message}].content")
+def _runs(extended: Extended) -> list[tuple[int | None, str]]:
+    """Return the text after the answer in parts, with the index of the message whose content a part is, or None for the template's text."""
+    new, stub = extended.new, extended.stub
+    shown = RenderedConversation(stub.writer, new, Request()).of(new)
+    owned = [*shown.attributed(extended.rest, lambda marked: stub.written(extended.answer, marked.messages).tail)]
+    indexed = ((owner.message if owner.kind in ("content", "result") else None, text) for text, owner in owned)
+    runs = [(index, "".join(text for _, text in run)) for index, run in groupby(indexed, key=itemgetter(0))]
+    owners = [index for index, _ in groupby(index for index, _ in runs if index is not None)]
+    once = sorted(owners) == sorted({index for _, index, _ in _texts(new)})
+    if not once or any(text and owner.kind == "unknown" for text, owner in owned):
+        raise ExtendError("the template doesn't write each new message once, in order", "unproved")
+    return runs
+
+
+def _closing(extended: Extended, index: int, known: dict[tuple[str, str | None], str]) -> str:
+    """Return the text that the template writes after a message if no other message follows. The text is cached in `known` by kind of
+    message.
+    """
+    last = extended.new[index]
+    kind = (last.role, last.name)
+    if kind not in known:
+        messages = (*extended.new[:index], replace(last, content=_WORD))
+        known[kind] = extended.stub.written(extended.answer, messages, asks=False).tail.partition(_WORD)[2]
+    return known[kind]
 
 
 def check_shown(stub: Stub, made: WrittenTail, answer: Said, new: Conversation) -> None:
@@ -247,71 +264,6 @@ def _with_words(new: Conversation) -> Conversation:
         words = (_PLANTED.format(i, k) if text.strip() else text for k, text in enumerate(words_in(message.content)))
         planted.append(replace(message, content=with_texts(message.content, words)))
     return tuple(planted)
-
-
-def _tail(extended: Extended, new: Conversation, *, asks: bool) -> str:
-    return extended.stub.written(extended.answer, new, asks=asks).tail
-
-
-def _mixed() -> ExtendError:
-    return ExtendError("the template doesn't write each new message once, in order", "unproved")
-
-
-def _between(words: Sequence[str], text: str) -> list[str]:
-    """Return the text before, between and after the words."""
-    around = []
-    for word in words:
-        before, found, text = text.partition(word)
-        if not found or word in text:
-            raise _mixed()
-        around.append(before)
-    return [*around, text]
-
-
-def _bodies(text: str, around: Sequence[str], said: Sequence[str]) -> list[str]:
-    """Return the bodies of the messages: the parts of `text` between the strings in `around`. `said` are the original texts, which the
-    template may have trimmed or escaped.
-    """
-    if not text.startswith(around[0]) or not text.endswith(around[-1]):
-        raise _mixed()
-    at, bodies = len(around[0]), []
-    for i, words in enumerate(said):
-        after = around[i + 1]
-        if i + 1 == len(said):
-            end = len(text) - len(after)
-        else:
-            # A result may contain the text that follows it. To find where the result ends, first try its original length.
-            ends = (at + len(form) for form in (words, words.strip()) if text.startswith(form + after, at))
-            end = next(ends, text.find(after, at))
-        if end < at:
-            raise _mixed()
-        bodies.append(text[at:end])
-        at = end + len(after)
-    return bodies
-
-
-def _closing(
-    extended: Extended, planted: Conversation, place: tuple[str, int, str], known: dict[tuple[Any, ...], str]
-) -> str:
-    """Return the text that the template writes after a message's word if no other message follows. The text is cached in `known` by kind of
-    message.
-    """
-    word, index, _ = place
-    message = planted[index]
-    kind = (message.role, message.name, isinstance(message.content, list) and len(message.content))
-    if kind not in known:
-        known[kind] = _tail(extended, planted[: index + 1], asks=False).partition(word)[2]
-    return known[kind]
-
-
-def _scaffold(text: str, closing: str, owner: int | None, following: int | None) -> Iterator[Piece]:
-    """Split the text between two messages into the end of the first message and the start of the second, and yield both as pieces."""
-    if owner == following:
-        yield Piece(text=text, message=owner)
-        return
-    shared = len(commonprefix([text, closing]))
-    yield Piece(text=text[:shared], message=owner)
-    yield Piece(text=text[shared:], message=following)
 
 
 @dataclass(frozen=True, slots=True)
