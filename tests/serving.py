@@ -105,9 +105,10 @@ def served(
     """
     loaded = template(chat) if isinstance(chat, str) else chat
     own = ModelSettings(**{name: settings.pop(name) for name in ModelSettings.model_fields.keys() & settings.keys()})
-    turns, aliases = TurnFactory(template=loaded, settings=own), settings.pop("aliases", ())
-    backend = engine or Sampler()
-    return app([Model(name=it, turns=turns, backend=backend, aliases=aliases) for it in names], **settings)
+    backend, aliases = engine or Sampler(), settings.pop("aliases", ())
+    factories = {name: TurnFactory(template=loaded, settings=own) for name in names}
+    models = [Model(name=name, turns=made, backend=backend, aliases=aliases) for name, made in factories.items()]
+    return app(models, **settings)
 
 
 def written(name: str, calls: Sequence[tuple[str, Any, str]]) -> str:
