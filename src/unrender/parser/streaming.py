@@ -203,8 +203,9 @@ class Parser(Resumable):
         self, format: Format, request: Request, grammar: Grammar | None, transcript: Transcript, ids: CallIds
     ) -> None:
         self._format, self._grammar = format, grammar
-        self._transcript, self._quoter = transcript, Quoter(transcript.special_tokens)
-        transcript.special_tokens = self._quoter.tokens
+        # The grammar of a required call allows no marker as text. Engines let a model spell its markers in ordinary tokens.
+        self._quoter = Quoter(() if request._call_required else transcript.special_tokens)
+        self._transcript, transcript.special_tokens = transcript, self._quoter.tokens
         self._fold, self._cleaner = MessageFold(request), Cleaner()
         self._finished = False
         self._waiting: list[Event] = []
@@ -317,7 +318,7 @@ class Parser(Resumable):
         """Parse more output, and return the new events. Feeding text after `finish` is an error.
 
         `special` is True if `text` consists of special tokens, and None if that isn't known. With `special=False`, `text` is ordinary text,
-        in which a spelled-out special token is a quotation.
+        in which a spelled-out special token is a quotation, unless the request requires a call.
         """
         if self._take is not None and special is None and type(text) is str and text:
             # Most chunks only continue the current part, so the machine isn't needed.

@@ -259,6 +259,21 @@ def test_what_special_text_and_ordinary_text_are() -> None:
     assert other.message.reasoning == "Hm."
 
 
+def test_a_required_call_counts_in_ordinary_tokens() -> None:
+    """The grammar of a required call lets a model spell its markers in ordinary tokens, so they count. Otherwise they are text."""
+    output = '<tool_call>\n{"name": "get_weather", "arguments": {}}\n</tool_call>'
+    required, usual = (
+        Parser(JSON_ENVELOPE.format, replace(REQUEST, tool_choice=choice), special_tokens=("<tool_call>",))
+        for choice in ("required", "auto")
+    )
+    for parser in (required, usual):
+        parser.feed(output, special=False)
+        parser.finish()
+
+    assert [call.name for call in required.message.tool_calls] == ["get_weather"]
+    assert usual.message.content == output
+
+
 def test_a_strict_parser_that_has_raised_cannot_be_restored() -> None:
     """The restored parser would reject the same text again."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)

@@ -75,5 +75,5 @@ def test_a_response_template_that_transformers_refuse_is_an_error() -> None:
     """The error for an invalid pattern has transformers' message."""
     broken = read_response_template({"start_anchor_pattern": "(", "fields": {"content": {}}})
 
-    with pytest.raises(ExportError, match="transformers refuses it"):
+    with pytest.raises(ExportError, match="transformers rejects it"):
         verify_export(own("plain")._with_tools, broken)
