@@ -52,7 +52,7 @@ TARGETS = {
 TESTS = (
     "test_corpus.py",
     *(f"unit/{part}" for parts in TARGETS.values() for part in parts),
-    *("unit/dialects", "unit/format", "unit/rendering", "unit/explain"),
+    *("unit/conversation", "unit/dialects", "unit/format", "unit/rendering", "unit/explain"),
     *(f"unit/{path.name}" for path in sorted((ROOT / "tests" / "unit").glob("test_*.py"))),
     *("properties", "conformance"),
 )
