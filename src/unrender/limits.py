@@ -199,7 +199,9 @@ MAX_EXCLUDED_WORD = 100  # characters
 MAX_COMPARED = 200_000  # parts
 """Maximum number of first characters compared in one grammar, and of ranges generated to estimate the size of a schema."""
 MAX_PIECES = 5_000  # pieces
-"""Maximum number of options compared for a lexer, parts of one object, keys hashed in one call, and steps of a playground animation."""
+"""Maximum number of options compared for a lexer, parts of one object, keys hashed in one call, items or escapes of JSON matched at once,
+and steps of a playground animation.
+"""
 
 # Parsing.
 

@@ -30,7 +30,7 @@ from unrender.rendering import Template, copied
 
 _WORDS = re.compile(r"[\w$#/.:-]*+")
 """Matches text without brackets and spaces. No template writes a marker in this form."""
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(\s*+:)?', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"(\s*+:)?', re.DOTALL)
 """Matches a JSON string, and the colon after the name of a member."""
 _NAMES = "properties"
 _PROSE = ("description", "title", "enum", "const", "default", "examples")

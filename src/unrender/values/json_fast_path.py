@@ -4,12 +4,15 @@ Strategy: each state has one compiled regex that matches the next step. A step i
 nested too deeply. Otherwise the step is a single bracket, comma or key. Parsing stops at text that doesn't match, which may be an
 incomplete word or invalid JSON.
 
-Rules: quantifiers are possessive, so matching never backtracks and takes linear time.
+Rules: quantifiers are possessive or in atomic groups, so matching never backtracks and takes linear time. Python 3.11 before 3.11.5
+matches possessive quantifiers of groups incorrectly (https://github.com/python/cpython/issues/106052), so groups are atomic instead.
 """
 
 from __future__ import annotations
 
 import re
+
+from unrender.limits import MAX_PIECES
 
 VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, KEY_STRING, END = range(10)
 """States of the parser, named after the part that it expects next. `FIRST_…` also allows the end of the list or object, `NEXT` is a comma
@@ -19,9 +22,10 @@ LEVELS = 3
 """Maximum nesting of lists and objects that one step can match. Each level doubles the size of the regex."""
 
 _GAP = r"[ \t\n\r]*+"
-_INSIDE = r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'
+_MANY = f"{{0,{MAX_PIECES}}}"  # An atomic group needs memory for each repetition. Longer texts take several steps.
+_INSIDE = rf'(?>(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}})){_MANY})'
 _TEXT = f'"{_INSIDE}"'
-_ATOM = r"(?:-?(?:0|[1-9][0-9]{0,90}+)(?:\.[0-9]{1,90}+)?+(?:[eE][-+]?[0-9]{1,9}+)?+|true|false|null)(?=[ \t\n\r,\]}])"
+_ATOM = r"(?:-?(?:0|[1-9][0-9]{0,90}+)(?>(?:\.[0-9]{1,90}+)?(?:[eE][-+]?[0-9]{1,9}+)?)|true|false|null)(?=[ \t\n\r,\]}])"
 
 
 def _whole(levels: int) -> str:
@@ -29,8 +33,8 @@ def _whole(levels: int) -> str:
         return f"(?:{_TEXT}|{_ATOM})"
     inner = _whole(levels - 1)
     # A comma must be followed by another item, and an item by a comma or the closing bracket. So `1, ]` and `1 2` don't match.
-    items = rf"\[{_GAP}(?:{inner}{_GAP}(?:,{_GAP}(?!\])|(?=\])))*+\]"
-    members = rf"\{{{_GAP}(?:{_TEXT}{_GAP}:{_GAP}{inner}{_GAP}(?:,{_GAP}(?!\}})|(?=\}})))*+\}}"
+    items = rf"\[{_GAP}(?>(?:{inner}{_GAP}(?:,{_GAP}(?!\])|(?=\]))){_MANY})\]"
+    members = rf"\{{{_GAP}(?>(?:{_TEXT}{_GAP}:{_GAP}{inner}{_GAP}(?:,{_GAP}(?!\}})|(?=\}}))){_MANY})\}}"
     return f"(?:{_TEXT}|{_ATOM}|{items}|{members})"
 
 

@@ -143,7 +143,7 @@ def closing(text: str, at: int, close: str, following: Following, *, final: bool
     return -len(text) - 1
 
 
-_KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_KEY = re.compile(r'([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 
 
 def duplicate_key(json_text: str) -> str:

@@ -352,7 +352,7 @@ class MarkedEnds:
 
     @cached_property
     def _after_call(self) -> re.Pattern[str]:
-        section = f"(?:{_GAP}{_joined(self.section_end, {})})?+" if self.section_end else ""
+        section = f"(?>(?:{_GAP}{_joined(self.section_end, {})})?)" if self.section_end else ""
         more = [_joined(self.call_open, {})] if self.call_open else []
         follows = "|".join([*more, *map(re.escape, self.turn_ends)])
         # The end marker of a section is sufficient, because every call is inside a section.

@@ -81,7 +81,7 @@ class LiteralStyle:
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
-_GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]++)?+|true|false|null|True|False|None)(?=[^\W\d])")
+_GLUED = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?(?>(?:[eE][-+]?[0-9]++)?)|true|false|null|True|False|None)(?=[^\W\d])")
 """Matches a number or a keyword that is followed by a letter. If the letter may start an exponent, as in `3e`, `_word` waits for more text.
 """
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")

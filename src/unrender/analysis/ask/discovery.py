@@ -171,7 +171,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
     """
     # `mode == "off"` and `mode in ["on", "off"]` show the values that the template supports.
     compared = re.findall(
-        rf"\b{name}\s*+(?:==|!=|in|not in)\s*+(?:[\[(]\s*+)?((?:['\"][\w-]++['\"],?\s*+)++)", prober.template.source
+        rf"\b{name}\s*+(?:==|!=|in|not in)\s*+(?:[\[(]\s*+)?((?>(?:['\"][\w-]++['\"],?\s*+)+))", prober.template.source
     )
     words = [word for group in compared for word in re.findall(r"[\w-]+", group)]
     offs = [word for word in _OFF_WORDS if word in words]

@@ -20,8 +20,8 @@ from unrender.gateway.schema import JsonObject, Name, wrong_field
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 _HALF_OPENING = re.compile(r'\s*+(?:\{\s*+(?:"(?:i(?:n(?:p(?:u(?:t(?:"\s*+(?::\s*+)?)?)?)?)?)?)?)?)?')
 _WHOLE = re.compile(
-    r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
-    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u])))*+"
+    r'(?>(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u])))*)"
 )
 """Matches the part of a JSON string that can be decoded: up to its end, an incomplete escape, or half a surrogate pair."""
 
