@@ -25,7 +25,9 @@ _GAP = r"[ \t\n\r]*+"
 _MANY = f"{{0,{MAX_PIECES}}}"  # An atomic group needs memory for each repetition. Longer texts take several steps.
 _INSIDE = rf'(?>(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}})){_MANY})'
 _TEXT = f'"{_INSIDE}"'
-_ATOM = r"(?:-?(?:0|[1-9][0-9]{0,90}+)(?>(?:\.[0-9]{1,90}+)?(?:[eE][-+]?[0-9]{1,9}+)?)|true|false|null)(?=[ \t\n\r,\]}])"
+_ATOM = (
+    r"(?:-?(?:0|[1-9][0-9]{0,90}+)(?>(?:\.[0-9]{1,90}+)?(?:[eE][-+]?[0-9]{1,9}+)?)|true|false|null)(?=[ \t\n\r,\]}])"
+)
 
 
 def _whole(levels: int) -> str:
