@@ -17,10 +17,11 @@ from __future__ import annotations
 import json
 import warnings
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -157,16 +158,18 @@ class _Rendered:
         return self.shown.writer.ended
 
     @cached_property
-    def _pieces(self) -> list[tuple[int, int, Piece]]:
-        """The pieces of the rendering, each with its start and end."""
-        pieces = self.shown.pieces(self.text, asks=False)
-        places = [0, *accumulate(len(piece.text) for piece in pieces)]
-        return [*zip(places, places[1:], pieces, strict=False)]
+    def _pieces(self) -> Mapping[int | None, list[tuple[int, int, Piece]]]:
+        """The pieces of each message in the rendering, each with its start and end. The template's own pieces are under None."""
+        found, end = defaultdict[int | None, list[tuple[int, int, Piece]]](list), 0
+        for piece in self.shown.pieces(self.text, asks=False):
+            start, end = end, end + len(piece.text)
+            found[piece.message].append((start, end, piece))
+        return found
 
     def _places(self, index: int, *kinds: PieceKind, where: str = "") -> list[tuple[int, int]]:
         """Return the start and end of each piece of a message that is of one of these kinds, and whose path contains `where`."""
-        found = (one for one in self._pieces if one[2].message == index and one[2].kind in kinds)
-        return [(start, end) for start, end, piece in found if where in piece.where]
+        found = self._pieces.get(index, ())
+        return [(start, end) for start, end, piece in found if piece.kind in kinds and where in piece.where]
 
     def first(self, index: int, *kinds: PieceKind) -> int | None:
         """Return the start of a message's text of these kinds."""

@@ -214,16 +214,16 @@ class RunningAnswer:
 
     async def _pieces(self, job: Job) -> AsyncGenerator[OutputPiece, None]:
         """Send a job, and yield the pieces of the answer. Raises `EngineError`."""
-        begun = False
+        started = False
         for left in reversed(range(self.model.settings.attempts)):
             try:
                 async with aclosing(self.model.backend.generate(job)) as pieces:
                     async for piece in pieces:
-                        begun = True
+                        started = True
                         yield piece
                 return
             except EngineError as error:
-                if begun or not (left and error.transient):
+                if started or not (left and error.transient):
                     raise
                 self.errors.append(error.kind)
             await asyncio.sleep(_PAUSE)

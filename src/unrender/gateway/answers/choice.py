@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import unrender
@@ -76,8 +75,10 @@ class ChoiceState:
         """True if the answer has the maximum number of calls."""
         self.usage: Usage | None = None
         """Token counts from the engine."""
-        self._pieces: list[OutputPiece] = []
-        """All pieces, with the token ids and log probabilities of the answer."""
+        self._ids: list[int] = []
+        self._prompt_ids: tuple[int, ...] = ()
+        self._scores: list[Mapping[str, Any]] = []
+        """Log probabilities of all tokens."""
         self._texts: list[str] = []
         self._chunks: ChunkParser | None = None
         """The parser together with the engine's token ids. None if the engine doesn't send ids, or if a call was healed."""
@@ -147,7 +148,9 @@ class ChoiceState:
         self.usage = None if self.resumed else piece.usage or self.usage
         self._tokens += piece.tokens
         self.rewritten += piece.tokens if self.resumed else 0
-        self._pieces.append(piece)
+        self._ids += piece.ids
+        self._prompt_ids = self._prompt_ids or piece.prompt_ids
+        self._scores += piece.logprobs
         if self._logprobs is not None:
             self._early += piece.logprobs
             if piece.text:
@@ -263,9 +266,9 @@ class ChoiceState:
             message=message,
             reason=reason,
             stopped_by=self.stopped_by,
-            prompt_ids=next((piece.prompt_ids for piece in self._pieces if piece.prompt_ids), ()),
-            token_ids=tuple(chain.from_iterable(piece.ids for piece in self._pieces)),
-            logprobs=tuple(chain.from_iterable(piece.logprobs for piece in self._pieces)),
+            prompt_ids=self._prompt_ids,
+            token_ids=tuple(self._ids),
+            logprobs=tuple(self._scores),
         )
 
     @property
